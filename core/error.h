@@ -1,0 +1,49 @@
+/* Errors: zero or a negative code. A system error is its negated errno; ours lie below -4096, where no errno
+ * is. */
+#ifndef PURE_CORE_ERROR_H
+#define PURE_CORE_ERROR_H
+
+#include <stddef.h>
+
+/* name, text: one list, so that no code is without its text. */
+#define PURE_ERRORS(X)                                                              \
+    X(PE_FULL, "the queue is full")                                                 \
+    X(PE_TOO_LARGE, "larger than its limit")                                        \
+    X(PE_MALFORMED, "malformed")                                                    \
+    X(PE_INCOMPLETE, "incomplete")                                                  \
+    X(PE_NO_OUTPUT, "no such output")                                               \
+    X(PE_CLOSED, "closed by the peer")                                              \
+    X(PE_CLOSED_EARLY, "closed by the peer before the reply was complete")          \
+    X(PE_CONNECT_TIMEOUT, "no progress while connecting")                           \
+    X(PE_SEND_TIMEOUT, "no progress while sending")                                 \
+    X(PE_REPLY_TIMEOUT, "no reply in time")                                         \
+    X(PE_TOTAL_TIMEOUT, "the whole exchange took too long")                         \
+    X(PE_HTTP_STATUS, "the peer answered with a failure status")                    \
+    X(PE_HTTP_REDIRECT, "the peer answered with a redirect, which is not followed") \
+    X(PE_HTTP_REPLY, "the reply is not valid HTTP/1.1")                             \
+    X(PE_HTTP_GONE, "the peer answered 410 Gone: the output is disabled")           \
+    X(PE_HTTP_STORED, "the reply states a stored number that cannot be")            \
+    X(PE_STREAM_GAP, "records are missing before these")                            \
+    X(PE_STREAM_RETIRED, "the stream's epoch has been replaced by a newer one")     \
+    X(PE_NAME_NOT_FOUND, "the name has no address")                                 \
+    X(PE_NAME_FAILED, "the name lookup failed")                                     \
+    X(PE_NAME_BUSY, "too many name lookups are under way")                          \
+    X(PE_MODULE, "the module cannot be used")                                       \
+    X(PE_APP_FAILED, "the app failed the event")                                    \
+    X(PE_APP_SUSPENDED, "the app is suspended")                                     \
+    X(PE_CONFIG, "the configuration is wrong")                                      \
+    X(PE_KERNEL, "the kernel refuses io_uring")                                     \
+    X(PE_STOPPING, "the host is stopping")
+
+enum pure_error {
+    PE_FIRST = -8192,
+#define X(name, text) name,
+    PURE_ERRORS(X)
+#undef X
+        PE_LAST
+};
+
+/* A short text without a full stop, for any code above or any negated errno. Never NULL; static storage. */
+const char *pure_error_text(int error);
+
+#endif

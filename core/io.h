@@ -1,0 +1,223 @@
+/* The I/O seam: the few operations a loop needs, as completions. Three back ends stand behind it: uring/ (the
+ * product), a simulated one (tests/sim) and an epoll one (experiments/epoll, the baseline of the benchmarks).
+ *
+ * An operation is a `struct io_op` embedded in its owner. The owner fills it with io_prepare_*, queues it
+ * with io_queue (an append to a list), and hears of it through `done(op, result, more)` from inside io_wait,
+ * never from io_queue. All that was queued is handed over in one call a batch. From io_queue to its last
+ * completion the op, and the memory it points at, belong to the back end. A completion with `more` is not the
+ * last.
+ *
+ * `result` is what the system call would have returned, or a negative errno. Short sends, ECANCELED, and
+ * ENOBUFS on a receive are ordinary results. A receive's bytes are `op->data` [0, result) and are the
+ * callback's until it returns.
+ *
+ * An `io` belongs to one thread; only io_wake may be called from others (and from signal handlers). */
+#ifndef PURE_CORE_IO_H
+#define PURE_CORE_IO_H
+
+#include "core/bytes.h"
+#include "core/clock.h"
+
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+enum io_kind {
+    IO_ACCEPT,   /* multishot: result is a new descriptor */
+    IO_CONNECT,  /* result 0 */
+    IO_RECV,     /* multishot, into the back end's buffers: result 0 is the end of the stream */
+    IO_SEND,     /* on a connected socket, gathered, MSG_NOSIGNAL: result may be short */
+    IO_READ,     /* into memory of the owner's, from a descriptor without a position */
+    IO_WRITE,    /* from memory of the owner's, to a descriptor without a position */
+    IO_SHUTDOWN, /* the sending half, after what was queued before it completed: result 0 */
+    IO_CLOSE,    /* result 0; nothing may be in flight on the descriptor */
+    IO_KINDS
+};
+
+struct io_op;
+typedef void io_done(struct io_op *op, int result, bool more);
+
+/* The longest gather list of an IO_SEND. */
+#define IO_SEND_PARTS 8
+
+struct io_op {
+    struct io_op *next; /* the back end's from io_queue on */
+    io_done *done;
+    uint8_t kind;
+    bool in_flight;  /* queued and its last completion not delivered */
+    bool cancelling; /* on the io's list of cancels */
+    int fd;
+    uint8_t *data;         /* IO_RECV: the bytes of this completion. IO_READ, IO_WRITE: the owner's memory */
+    uint32_t size;         /* IO_READ, IO_WRITE: bytes at `data` */
+    socklen_t address_len; /* IO_CONNECT */
+    union {
+        struct sockaddr_storage address; /* IO_CONNECT */
+        struct {                         /* IO_SEND: parts[0, message.msg_iovlen) */
+            struct msghdr message;
+            struct iovec parts[IO_SEND_PARTS];
+        } send;
+    };
+    struct io_op *cancel_next;
+    struct io_op *backend_next; /* scratch of the back end */
+    uint64_t backend_word;
+};
+
+/* What a back end counts; each written by the io's own thread only, read by any. */
+struct io_counters {
+    _Atomic uint64_t enters;      /* hand-overs to the kernel */
+    _Atomic uint64_t operations;  /* operations handed over (SQEs) */
+    _Atomic uint64_t completions; /* results taken (CQEs) */
+    _Atomic uint64_t sleeps;      /* hand-overs that were prepared to wait */
+    _Atomic uint64_t wakes;       /* times another thread had to wake this one */
+    _Atomic uint64_t no_buffers;  /* receives that found no free buffer */
+};
+
+/* A counter has one writer; this avoids a locked instruction. */
+static inline void counter_add(_Atomic uint64_t *counter, uint64_t n)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
+
+static inline uint64_t counter_read(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+struct io;
+
+/* Options of a new connection. */
+struct io_socket_options {
+    uint32_t user_timeout_ms; /* TCP_USER_TIMEOUT: unacknowledged for so long ends it; 0: the system's own */
+};
+
+struct io_backend {
+    /* Hands over all of [first …] (linked by next, in order), then cancels [cancels …] (linked by
+     * cancel_next; they are off the list when this is called: each completes, with -ECANCELED or its result),
+     * waits until `deadline_ns` (0: does not wait, NEVER: no end) or a completion or a wake, and calls `done`
+     * of what completed: at most a bounded batch. Under simulation it never waits. Returns the number of
+     * completions delivered, or a negative errno that ends the loop. */
+    int (*wait)(struct io *io, struct io_op *first, struct io_op *cancels, uint64_t deadline_ns);
+    void (*kick)(struct io *io); /* ends a wait; any thread, signal-safe */
+    uint64_t (*now_ns)(struct io *io);
+    uint64_t (*wall_ms)(struct io *io); /* since 1970, for people and peers only */
+    /* Small calls that do not block. A descriptor or a negative errno. */
+    int (*socket)(struct io *io, int family, const struct io_socket_options *options);
+    int (*listen)(struct io *io, const struct sockaddr *address, socklen_t len, int backlog);
+    void (*dispose)(struct io *io);
+};
+
+/* Whether the owner of an io sleeps in a wait: the whole protocol of waking once, only when it is needed. */
+enum io_sleep { IO_AWAKE, IO_ASLEEP, IO_NOTIFIED };
+
+struct io {
+    const struct io_backend *backend;
+    struct io_op *first, **last; /* queued, not handed over */
+    struct io_op *cancels;       /* in flight and to be cancelled */
+    _Atomic int sleep;           /* enum io_sleep */
+    struct io_counters counters;
+};
+
+void io_init(struct io *io, const struct io_backend *backend);
+
+static inline void io_queue(struct io *io, struct io_op *op)
+{
+    assert(!op->in_flight);
+    op->in_flight = true;
+    op->next = NULL;
+    *io->last = op;
+    io->last = &op->next;
+}
+
+/* Hands over what is queued, waits as io_backend.wait says unless a wake came, delivers completions. */
+int io_wait(struct io *io, uint64_t deadline_ns);
+
+/* Makes the owner's current or next io_wait return at once. One system call at most, and only if it sleeps.
+ * All that the waker wrote before is seen by the owner after that io_wait. */
+void io_wake(struct io *io);
+
+/* For back ends: the end of a wait (before completions are delivered). */
+static inline void io_woke(struct io *io)
+{
+    atomic_exchange_explicit(&io->sleep, IO_AWAKE, memory_order_acq_rel);
+}
+
+void io_forget_cancel(struct io *io, struct io_op *op);
+
+/* For back ends: delivers one result. */
+static inline void io_complete(struct io *io, struct io_op *op, int result, bool more)
+{
+    if (!more) {
+        op->in_flight = false;
+        if (op->cancelling)
+            io_forget_cancel(io, op);
+    }
+    op->done(op, result, more);
+}
+
+static inline uint64_t io_now_ns(struct io *io)
+{
+    return io->backend->now_ns(io);
+}
+
+static inline uint64_t io_wall_ms(struct io *io)
+{
+    return io->backend->wall_ms(io);
+}
+
+/* Asks for an early end of an op in flight; its last completion still comes. */
+void io_cancel(struct io *io, struct io_op *op);
+
+static inline int io_socket(struct io *io, int family, const struct io_socket_options *options)
+{
+    return io->backend->socket(io, family, options);
+}
+
+static inline int io_listen(struct io *io, const struct sockaddr *address, socklen_t len, int backlog)
+{
+    return io->backend->listen(io, address, len, backlog);
+}
+
+static inline void io_dispose(struct io *io)
+{
+    io->backend->dispose(io);
+}
+
+static inline void io_prepare(struct io_op *op, enum io_kind kind, int fd, io_done *done)
+{
+    assert(!op->in_flight);
+    op->kind = (uint8_t)kind;
+    op->fd = fd;
+    op->done = done;
+    op->data = NULL;
+    op->size = 0;
+}
+
+static inline void io_prepare_memory(struct io_op *op, enum io_kind kind, int fd, void *data, uint32_t size,
+                                     io_done *done)
+{
+    io_prepare(op, kind, fd, done);
+    op->data = data;
+    op->size = size;
+}
+
+static inline void io_prepare_connect(struct io_op *op, int fd, const struct sockaddr *address, socklen_t len,
+                                      io_done *done)
+{
+    assert(len <= sizeof op->address);
+    io_prepare(op, IO_CONNECT, fd, done);
+    memcpy(&op->address, address, len);
+    op->address_len = len;
+}
+
+/* The parts are copied, not what they point at. */
+static inline void io_prepare_send(struct io_op *op, int fd, const struct iovec *parts, unsigned count,
+                                   io_done *done)
+{
+    assert(count > 0 && count <= IO_SEND_PARTS);
+    io_prepare(op, IO_SEND, fd, done);
+    memcpy(op->send.parts, parts, count * sizeof *parts);
+    op->send.message = (struct msghdr){.msg_iov = op->send.parts, .msg_iovlen = count};
+}
+
+#endif

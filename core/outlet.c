@@ -1,0 +1,74 @@
+#include "core/outlet.h"
+
+#include <stdio.h>
+
+int outlet_init(struct outlet *o, const char *kind, const char *app, const char *output, uint64_t capacity,
+                uint32_t max_record)
+{
+    memset(o, 0, sizeof *o);
+    o->kind = kind;
+    o->max_record = max_record;
+    snprintf(o->app, sizeof o->app, "%s", app);
+    snprintf(o->output, sizeof o->output, "%s", output);
+    pthread_mutex_init(&o->report.lock, NULL);
+    return record_queue_init(&o->queue, capacity);
+}
+
+void outlet_dispose(struct outlet *o)
+{
+    record_queue_dispose(&o->queue);
+    pthread_mutex_destroy(&o->report.lock);
+}
+
+static bool roomy(uint64_t held, uint64_t capacity)
+{
+    return held <= capacity / 4;
+}
+
+bool outlet_wait(struct outlet *o)
+{
+    if (!outlet_over(o) && !atomic_load_explicit(&o->producer_waits, memory_order_relaxed))
+        return false;
+    record_queue_see_freed(&o->queue);
+    if (!roomy(record_queue_held(&o->queue), o->queue.capacity)) {
+        /* Say that we wait, then look again: the consumer frees, then looks whether we wait. One of the two
+         * sees. */
+        atomic_store(&o->producer_waits, true);
+        atomic_thread_fence(memory_order_seq_cst);
+        record_queue_see_freed(&o->queue);
+        if (!roomy(record_queue_held(&o->queue), o->queue.capacity))
+            return true;
+    }
+    atomic_store_explicit(&o->producer_waits, false, memory_order_relaxed);
+    return false;
+}
+
+void outlet_stored(struct outlet *o, struct stream_position to)
+{
+    record_queue_free_to(&o->queue, to);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!atomic_load_explicit(&o->producer_waits, memory_order_relaxed))
+        return;
+    uint64_t held = record_queue_see_published(&o->queue).bytes - to.bytes;
+    if (roomy(held, o->queue.capacity))
+        board_post(o->producer, o->producer_slot);
+}
+
+void outlet_report(struct outlet *o, enum outlet_state state, int error, const char *text, uint64_t wall_ms)
+{
+    struct outlet_report *r = &o->report;
+    if (atomic_exchange_explicit(&r->state, state, memory_order_relaxed) != (int)state)
+        atomic_store_explicit(&r->since_ms, wall_ms, memory_order_relaxed);
+    atomic_store_explicit(&r->error, error, memory_order_relaxed);
+    if (text && pthread_mutex_trylock(&r->lock) == 0) {
+        snprintf(r->text, sizeof r->text, "%s", text);
+        pthread_mutex_unlock(&r->lock);
+    }
+}
+
+void outlet_error_text(struct outlet *o, char *text, size_t size)
+{
+    pthread_mutex_lock(&o->report.lock);
+    snprintf(text, size, "%s", o->report.text);
+    pthread_mutex_unlock(&o->report.lock);
+}

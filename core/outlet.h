@@ -1,0 +1,101 @@
+/* The one outlet shape: where an app's output goes. An outlet is a record queue between the app's owner
+ * (producer) and whoever delivers (consumer): a task in the sending loop for a wire or a link, the receiving
+ * app's task for an inner outlet. The owner queues and pushes without knowing which.
+ *
+ *     queued number   how many records the outlet has taken
+ *     stored number   how many of them their receiver has said to have stored; stored <= pushed <= queued
+ *     held bytes      framed bytes of those in between, at most the queue's capacity
+ *
+ * Back-pressure: above 75 % held the outlet is full and its app is not run; at or below 25 % it is so again.
+ */
+#ifndef PURE_CORE_OUTLET_H
+#define PURE_CORE_OUTLET_H
+
+#include "core/board.h"
+#include "core/record_queue.h"
+
+#include <pthread.h>
+
+#define OUTLET_NAME_MAX 64
+
+enum outlet_state {
+    OUTLET_OK,       /* delivering, or nothing to deliver */
+    OUTLET_RESTING,  /* its last try failed; the next is due later */
+    OUTLET_DISABLED, /* takes no more tries until it is configured anew */
+};
+
+/* What its deliverer says of itself; read by the front. Numbers are counters or of one word; the text goes
+ * under the lock, which the deliverer only tries for: it never waits. */
+struct outlet_report {
+    _Atomic int state;               /* enum outlet_state */
+    _Atomic int error;               /* of the last failed try; 0: none since the last success */
+    _Atomic uint64_t since_ms;       /* wall clock of the last change of state */
+    _Atomic uint64_t failures;       /* tries failed in a row */
+    _Atomic uint64_t failures_total; /* ever */
+    _Atomic uint64_t tries;          /* requests made */
+    _Atomic uint64_t refused;        /* records given up on, by policy */
+    _Atomic uint64_t bytes;          /* of bodies delivered */
+    pthread_mutex_t lock;
+    char text[200]; /* of the last error, for people; "" if none */
+};
+
+struct outlet {
+    struct record_queue queue;
+    const char *kind; /* "wire", "link", "inner" */
+    char app[OUTLET_NAME_MAX];
+    char output[OUTLET_NAME_MAX];
+    uint32_t max_record; /* bytes */
+    /* who is told of a push */
+    struct board *consumer;
+    uint32_t consumer_slot;
+    /* who is told that there is room again, if it waits for it */
+    struct board *producer;
+    uint32_t producer_slot;
+    _Atomic bool producer_waits;
+    struct outlet_report report;
+};
+
+/* `capacity`: the most bytes held. Consumer and producer are set by whoever joins the two. 0 or a negative
+ * errno. */
+int outlet_init(struct outlet *o, const char *kind, const char *app, const char *output, uint64_t capacity,
+                uint32_t max_record);
+void outlet_dispose(struct outlet *o);
+
+/* --- the producer --- */
+
+/* Appends a record to the turn's sends. 0, PE_TOO_LARGE, or PE_FULL. */
+static inline int outlet_queue(struct outlet *o, const void *data, size_t size)
+{
+    return size > o->max_record ? PE_TOO_LARGE : record_queue_append(&o->queue, data, size);
+}
+
+/* The turn is committed: one publication and one notice for all its sends. */
+static inline void outlet_push(struct outlet *o)
+{
+    record_queue_publish(&o->queue);
+    board_post(o->consumer, o->consumer_slot);
+}
+
+static inline bool outlet_over(const struct outlet *o)
+{
+    return record_queue_held(&o->queue) > o->queue.capacity - o->queue.capacity / 4;
+}
+
+/* Whether the app has to wait for this outlet; if it does, a notice to the producer follows once 75 % are
+ * free. */
+bool outlet_wait(struct outlet *o);
+
+/* --- the consumer --- */
+
+/* Everything before `to` is stored at its receiver. Tells the producer if it waits and there is room. */
+void outlet_stored(struct outlet *o, struct stream_position to);
+
+/* Changes what the outlet says of itself. `text` may be NULL: unchanged. Never waits. */
+void outlet_report(struct outlet *o, enum outlet_state state, int error, const char *text, uint64_t wall_ms);
+
+/* --- anyone --- */
+
+/* Copies the last error's text, at most `size` bytes with its NUL. */
+void outlet_error_text(struct outlet *o, char *text, size_t size);
+
+#endif

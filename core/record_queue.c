@@ -1,0 +1,93 @@
+#include "core/record_queue.h"
+
+static uint64_t pack(struct stream_position p)
+{
+    return (p.records & UINT32_MAX) << 32 | (p.bytes & UINT32_MAX);
+}
+
+/* `word` is at or after `known`, by less than 2^32 in both parts. */
+static struct stream_position extend(struct stream_position known, uint64_t word)
+{
+    known.bytes += (uint32_t)((uint32_t)word - (uint32_t)known.bytes);
+    known.records += (uint32_t)((uint32_t)(word >> 32) - (uint32_t)known.records);
+    return known;
+}
+
+int record_queue_init(struct record_queue *q, uint64_t capacity)
+{
+    assert(capacity > 0 && capacity <= UINT64_C(1) << 30);
+    *q = (struct record_queue){.capacity = capacity};
+    return ring_memory_init(&q->memory, capacity);
+}
+
+void record_queue_dispose(struct record_queue *q)
+{
+    ring_memory_dispose(&q->memory);
+}
+
+uint8_t *record_queue_reserve(struct record_queue *q, size_t size)
+{
+    if (size > q->capacity)
+        return NULL;
+    size_t framed = record_framed_size(size);
+    if (record_queue_held(q) + framed > q->capacity) {
+        record_queue_see_freed(q);
+        if (record_queue_held(q) + framed > q->capacity)
+            return NULL;
+    }
+    uint8_t *at = ring_memory_at(&q->memory, q->tail.bytes);
+    return at + varint_put(at, size);
+}
+
+int record_queue_append(struct record_queue *q, const void *data, size_t size)
+{
+    uint8_t *at = record_queue_reserve(q, size);
+    if (!at)
+        return PE_FULL;
+    if (size > 0)
+        memcpy(at, data, size);
+    record_queue_commit(q, size);
+    return 0;
+}
+
+void record_queue_rollback(struct record_queue *q, struct stream_position to)
+{
+    assert(to.bytes >= q->published.bytes && to.bytes <= q->tail.bytes);
+    assert(to.records >= q->published.records && to.records <= q->tail.records);
+    q->tail = to;
+}
+
+void record_queue_publish(struct record_queue *q)
+{
+    q->published = q->tail;
+    atomic_store_explicit(&q->published_word, pack(q->published), memory_order_release);
+}
+
+void record_queue_see_freed(struct record_queue *q)
+{
+    q->freed_seen = extend(q->freed_seen, atomic_load_explicit(&q->freed_word, memory_order_acquire));
+}
+
+struct stream_position record_queue_see_published(struct record_queue *q)
+{
+    q->published_seen =
+        extend(q->published_seen, atomic_load_explicit(&q->published_word, memory_order_acquire));
+    return q->published_seen;
+}
+
+void record_queue_free_to(struct record_queue *q, struct stream_position to)
+{
+    assert(to.bytes >= q->freed.bytes && to.bytes <= q->published_seen.bytes);
+    assert(to.records >= q->freed.records && to.records <= q->published_seen.records);
+    q->freed = to;
+    atomic_store_explicit(&q->freed_word, pack(to), memory_order_release);
+}
+
+struct record_queue_glance record_queue_glance(struct record_queue *q)
+{
+    /* freed first: what is freed later than this look must not be seen as published earlier */
+    uint64_t freed = atomic_load_explicit(&q->freed_word, memory_order_acquire);
+    uint64_t published = atomic_load_explicit(&q->published_word, memory_order_acquire);
+    return (struct record_queue_glance){(uint32_t)published - (uint32_t)freed,
+                                        (uint32_t)(published >> 32) - (uint32_t)(freed >> 32)};
+}

@@ -1,0 +1,95 @@
+/* An app's inbox from the front: runs of events one way, their results the other, in the same order.
+ *
+ * Producer: the front's thread. Consumer: the app's owner. A run is a head, its strings and its records
+ * (record.h), appended as one record of a record queue; so is a result. Both queues are bounded, and room for
+ * a run's result is set aside when the run is put.
+ *
+ * Admission is early: at the head of a request the front reserves room for its whole body; above 75 % the
+ * inbox refuses until it is below 25 %. */
+#ifndef PURE_HOST_INBOX_H
+#define PURE_HOST_INBOX_H
+
+#include "core/board.h"
+#include "core/record_queue.h"
+
+#define EVENT_NAME_MAX      64
+#define SOURCE_NAME_MAX     200 /* HOST/APP/OUTPUT */
+#define IDEMPOTENCY_KEY_MAX 128
+#define EPOCH_BYTES         16
+#define SHOW_MAX            (64 * 1024) /* bytes of a shown state */
+
+enum run_kind {
+    RUN_EVENTS, /* from clients: the host numbers them */
+    RUN_STREAM, /* from another host's output: numbered there, stored exactly once */
+    RUN_SHOW,   /* no events: the app writes its state */
+};
+
+struct run {
+    enum run_kind kind;
+    uint32_t records;
+    uint64_t first;             /* RUN_STREAM: number of the first record, from 1 */
+    uint64_t time_ms;           /* wall clock of acceptance */
+    uint8_t epoch[EPOCH_BYTES]; /* RUN_STREAM */
+    struct span event;          /* name of the events */
+    struct span source;
+    struct span key;   /* RUN_EVENTS: the Idempotency-Key, or empty */
+    struct span bytes; /* the framed records */
+};
+
+struct run_result {
+    int error; /* 0, or why the run was not (wholly) stored: PE_APP_FAILED, PE_APP_SUSPENDED, PE_STREAM_GAP,
+                  PE_STREAM_RETIRED, PE_TOO_LARGE … */
+    uint64_t stored;  /* RUN_EVENTS: number of the last event in the app's count. RUN_STREAM: the stream's
+                         stored number, also with an error */
+    struct span text; /* RUN_SHOW: what the app wrote. Valid until the next inbox_take_result */
+};
+
+struct inbox {
+    struct record_queue runs;
+    struct record_queue results;
+    struct board *owner; /* told of runs */
+    uint32_t owner_slot;
+    struct board *front; /* told of results */
+    uint32_t front_slot;
+    /* the front's */
+    uint64_t reserved;    /* bytes set aside for bodies that are coming in */
+    uint64_t result_room; /* bytes of `results` set aside */
+    bool refusing;
+};
+
+/* `capacity`: bytes of runs. 0 or a negative errno. */
+int inbox_init(struct inbox *inbox, uint64_t capacity);
+void inbox_dispose(struct inbox *inbox);
+
+/* --- the front --- */
+
+/* Bytes that a run of `bytes` takes with the longest head. */
+uint64_t inbox_cost(uint64_t bytes);
+
+/* Sets room aside for a body of `bytes` that is coming in; PE_FULL: answer 503; PE_TOO_LARGE: over half of
+ * the inbox, answer 413. What is reserved must be released, whole, when the body has been put or its request
+ * has ended. */
+int inbox_reserve(struct inbox *inbox, uint64_t bytes);
+void inbox_release(struct inbox *inbox, uint64_t bytes);
+
+/* Appends a run. PE_FULL only where nothing was reserved (RUN_SHOW), or too many results are outstanding. */
+int inbox_put(struct inbox *inbox, const struct run *run);
+
+/* Lets the owner see what was put: once a step of the front's loop, not once a run. */
+void inbox_push(struct inbox *inbox);
+
+/* The next result, in the order of the runs. False: none yet. */
+bool inbox_take_result(struct inbox *inbox, struct run_result *result);
+
+/* --- the owner --- */
+
+/* Reads the run at `*at` (from inbox->runs.freed on) and moves `*at` behind it. False: no more. The spans are
+ * valid until inbox_free_to. */
+bool inbox_next_run(struct inbox *inbox, struct stream_position *at, struct run *run);
+void inbox_free_to(struct inbox *inbox, struct stream_position to);
+
+/* Never fails: its room was set aside. */
+void inbox_put_result(struct inbox *inbox, const struct run_result *result);
+void inbox_push_results(struct inbox *inbox);
+
+#endif

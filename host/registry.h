@@ -1,0 +1,57 @@
+/* What runs in this host, as the front sees it: apps, outlets and loops, by name. Made before the threads
+ * start. */
+#ifndef PURE_HOST_REGISTRY_H
+#define PURE_HOST_REGISTRY_H
+
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/outlet.h"
+#include "host/config.h"
+#include "host/inbox.h"
+
+enum app_condition {
+    APP_RUNNING,
+    APP_WAITING,   /* an outlet is full */
+    APP_RETRYING,  /* an event failed and is tried again soon */
+    APP_SUSPENDED, /* takes no events until the host is restarted */
+};
+
+/* What an app's owner says of it. Single writer: the owner. */
+struct app_report {
+    _Atomic int condition;   /* enum app_condition */
+    _Atomic int error;       /* why it is suspended */
+    _Atomic uint64_t stored; /* events stored: the number of the last */
+    _Atomic uint64_t turns;
+    _Atomic uint64_t failures;   /* tries of events that failed */
+    _Atomic uint64_t refused;    /* events given up on after their tries */
+    _Atomic uint64_t duplicates; /* records of streams that were stored already */
+    _Atomic uint64_t sends;
+    _Atomic uint64_t pushes;
+    _Atomic uint64_t waits;  /* times it had to wait for a full outlet */
+    _Atomic uint64_t epochs; /* times a known stream began a new epoch */
+};
+
+struct registry_app {
+    const char *name;
+    struct inbox inbox;
+    struct app_report report;
+    char failure[160]; /* why it is suspended from the start (its module), or ""; never changes */
+};
+
+struct registry_loop {
+    const char *name; /* the thread's: pure-front, pure-own-0, pure-send-0 … */
+    struct loop *loop;
+    struct log *log;
+};
+
+struct registry {
+    const struct config *config;
+    unsigned app_count;
+    struct registry_app **apps;
+    unsigned outlet_count;
+    struct outlet **outlets;
+    unsigned loop_count;
+    struct registry_loop *loops;
+};
+
+#endif
