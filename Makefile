@@ -1,10 +1,20 @@
 # pure-host. `make help` lists the targets.
 #
-# One object tree a variant: build/VARIANT/. release is what is installed; asan (with UBSan) and tsan are for tests;
-# fuzz is clang's. Everything is found by wildcard: a new file or test needs no entry here.
+# One object tree a variant: build/VARIANT/. release is what is installed; asan (with UBSan) and tsan are for
+# tests; fuzz is clang's. Everything is found by wildcard: a new file or test needs no entry here.
 
 VARIANT ?= release
 B := build/$(VARIANT)
+DEPS ?= install
+PREFIX ?= /usr/local
+DESTDIR ?=
+FUZZ_S ?= 30
+V ?= 0
+
+# As many jobs as processors, unless this make is part of another.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
 
 CC := gcc
 CSTD := -std=gnu11 -D_GNU_SOURCE
@@ -23,6 +33,12 @@ CFLAGS ?=
 override CFLAGS += $(CSTD) $(WARN) $(CFLAGS_$(VARIANT)) -I. -MMD -MP -fPIC -pthread
 LDFLAGS += $(LDFLAGS_$(VARIANT)) -pthread
 LIBS := -luring -lsodium -linih -ldl
+# Modules call these two of the program that loads them.
+EXPORTS := -Wl,--export-dynamic-symbol=pure_send,--export-dynamic-symbol=pure_write
+
+ifeq ($(V),0)
+say = @echo "  $(1) $(2)";
+endif
 
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 
@@ -40,37 +56,158 @@ HOST := $(B)/pure-host
 
 all: $(HOST) $(APPS)
 
-$(B)/%.o: %.c
+# --- what a fresh machine lacks ---
+
+PACKAGES_build := gcc libc6-dev liburing-dev libsodium-dev libinih-dev
+PACKAGES_check := $(PACKAGES_build) libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 curl
+PACKAGES_bench := $(PACKAGES_build) wrk
+PACKAGES_deb := $(PACKAGES_build) dpkg-dev
+
+# $(call install_missing,PACKAGES): asks dpkg (20 ms), and apt-get only for what is not there.
+ifeq ($(DEPS),skip)
+install_missing = @:
+else
+define install_missing
+@command -v dpkg-query >/dev/null || exit 0; \
+there=" $$(dpkg-query -W -f '$${Package}:$${db:Status-Status} ' $(1) 2>/dev/null)"; missing=; \
+for package in $(1); do \
+	case "$$there" in *" $$package:installed "*) ;; *) missing="$$missing $$package" ;; esac; \
+done; \
+[ -n "$$missing" ] || exit 0; \
+echo "installing:$$missing (DEPS=skip turns this off)"; \
+[ "$$(id -u)" = 0 ] && sudo= || sudo=sudo; \
+$$sudo apt-get update -q; \
+$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+	-o DPkg::Lock::Timeout=300 $$missing
+endef
+endif
+
+deps-build:
+	$(call install_missing,$(PACKAGES_build))
+# One after the other: two at a time would wait for each other's lock.
+deps-check: | deps-build
+	$(call install_missing,$(PACKAGES_check))
+deps-bench: | deps-build
+	$(call install_missing,$(PACKAGES_bench))
+deps-deb: | deps-build
+	$(call install_missing,$(PACKAGES_deb))
+
+# --- building ---
+
+$(B)/tests/%.o: tests/%.c | deps-check
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$@)$(CC) $(CFLAGS) -c -o $@ $<
+
+$(B)/%.o: %.c | deps-build
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CFLAGS) -c -o $@ $<
 
 $(LIB): $(call objects,$(LIB_SRC))
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,AR,$@)ar rcs $@ $^
 
-$(SIM): $(call objects,$(SIM_SRC))
+# What tests are linked with besides the product: the simulated back end and the epoll one.
+$(SIM): $(call objects,$(SIM_SRC) $(EPOLL_SRC))
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,AR,$@)ar rcs $@ $^
 
-# Modules call pure_send of the executable that loads them.
 $(HOST): $(B)/host/main.o $(LIB)
-	$(CC) $(LDFLAGS) -o $@ $< $(LIB) $(LIBS) -Wl,--export-dynamic-symbol=pure_send
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(LIB) $(LIBS) $(EXPORTS)
 
 $(B)/apps/%.so: $(B)/host/apps/%.o
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -shared -o $@ $<
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -shared -o $@ $<
 
 $(B)/apps/%.so: $(B)/experiments/apps/%.o
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -shared -o $@ $<
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -shared -o $@ $<
 
 $(B)/tests/%: $(B)/tests/unit/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) $(LIBS) -lcmocka -Wl,--export-dynamic-symbol=pure_send
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) $(LIBS) -lcmocka $(EXPORTS)
+
+$(B)/fuzz/%: $(B)/tests/fuzz/%.o $(SIM) $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) $(LIBS) $(EXPORTS)
 
 tests: $(TESTS)
+fuzzers: $(FUZZERS)
 
--include $(shell find build/$(VARIANT) -name '*.d' 2>/dev/null)
+# --- what people call ---
 
-.PHONY: all tests
+# The prompt tells what to type meanwhile. exec: a signal to make's child is one to the host.
+run: all
+	@sed 's|@HOST@|$(HOST)|' docs/examples/demo.txt
+	@exec $(HOST) run -c docs/examples/demo.conf
+
+check: deps-check
+	@MAKE='$(MAKE)' tests/checks/check.sh full
+
+check-fast: deps-check
+	@MAKE='$(MAKE)' tests/checks/check.sh fast
+
+fuzz: deps-check
+	@$(MAKE) VARIANT=fuzz fuzzers
+	@tests/checks/fuzz.sh -max_total_time=$(FUZZ_S)
+
+include experiments/bench.mk
+bench: | deps-bench
+
+format: deps-check
+	clang-format-14 -i $$(find core uring wire host tests experiments -name '*.[ch]')
+
+clean:
+	rm -rf build
+
+# --- installing ---
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pure/apps $(DESTDIR)$(PREFIX)/include/pure
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/doc/pure-host/examples
+	install -m 755 $(HOST) $(DESTDIR)$(PREFIX)/bin/pure-host
+	install -m 644 $(APPS) $(DESTDIR)$(PREFIX)/lib/pure/apps/
+	install -m 644 host/app.h $(DESTDIR)$(PREFIX)/include/pure/app.h
+	install -m 644 docs/pure-host.1 $(DESTDIR)$(PREFIX)/share/man/man1/pure-host.1
+	install -m 644 docs/examples/demo.conf $(DESTDIR)$(PREFIX)/share/doc/pure-host/examples/demo.conf
+	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md $(DESTDIR)$(PREFIX)/share/doc/pure-host/
+	sed 's|@PREFIX@|$(PREFIX)|' docs/pure-host.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/pure-host.service
+
+VERSION = $(shell sed -n 's/^\#define PURE_VERSION "\(.*\)"/\1/p' host/host.h)
+DEB_ROOT := build/deb/root
+
+# dpkg-shlibdeps wants a debian/control beside it; what it prints becomes the package's Depends.
+deb: all | deps-deb
+	rm -rf build/deb
+	$(MAKE) install DESTDIR=$(DEB_ROOT) PREFIX=/usr DEPS=skip
+	mkdir -p build/deb/debian $(DEB_ROOT)/DEBIAN
+	printf 'Source: pure-host\n\nPackage: pure-host\nArchitecture: any\n' > build/deb/debian/control
+	cd build/deb && dpkg-shlibdeps -O root/usr/bin/pure-host root/usr/lib/pure/apps/*.so 2>/dev/null \
+		| sed -n 's/^shlibs:Depends=/Depends: /p' > depends
+	{ printf 'Package: pure-host\nVersion: %s\nArchitecture: %s\n' $(VERSION) $$(dpkg --print-architecture); \
+	  printf 'Maintainer: the pure-host authors <pure-host@localhost>\nSection: net\nPriority: optional\n'; \
+	  cat build/deb/depends; \
+	  printf 'Description: runs small apps and delivers what they send\n'; \
+	  printf ' One process with one io_uring loop that sends for all of them.\n'; } > $(DEB_ROOT)/DEBIAN/control
+	dpkg-deb --root-owner-group --build $(DEB_ROOT) build/pure-host_$(VERSION)_$$(dpkg --print-architecture).deb
+
+help:
+	@echo "make            builds $(HOST) and the apps"
+	@echo "make run        builds, and runs docs/examples/demo.conf in the foreground"
+	@echo "make check      all tests in all variants, formatting, include directions: N passed, N failed"
+	@echo "make check-fast the subset under a minute"
+	@echo "make bench      BENCH=wires-1,wires-4 picks, ROUNDS=5; rows in build/bench.jsonl"
+	@echo "make fuzz       every fuzzer for FUZZ_S=$(FUZZ_S) seconds"
+	@echo "make install    DESTDIR= PREFIX=$(PREFIX)"
+	@echo "make deb        a Debian package in build/"
+	@echo "make format     formats all sources in place"
+	@echo "make clean      removes build/"
+	@echo "VARIANT=release|asan|tsan|fuzz, V=1 shows commands, DEPS=skip installs no packages"
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
+
+.PHONY: all tests fuzzers run check check-fast fuzz format clean install deb help
+.PHONY: deps-build deps-check deps-bench deps-deb
+.DEFAULT_GOAL := all
 .SECONDARY:
+.DELETE_ON_ERROR:

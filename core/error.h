@@ -23,6 +23,7 @@
     X(PE_HTTP_REPLY, "the reply is not valid HTTP/1.1")                             \
     X(PE_HTTP_GONE, "the peer answered 410 Gone: the output is disabled")           \
     X(PE_HTTP_STORED, "the reply states a stored number that cannot be")            \
+    X(PE_HTTP_UNSTORED, "the reply does not say what is stored")                    \
     X(PE_STREAM_GAP, "records are missing before these")                            \
     X(PE_STREAM_RETIRED, "the stream's epoch has been replaced by a newer one")     \
     X(PE_NAME_NOT_FOUND, "the name has no address")                                 \

@@ -115,6 +115,7 @@ struct io {
     struct io_op *first, **last; /* queued, not handed over */
     struct io_op *cancels;       /* in flight and to be cancelled */
     _Atomic int sleep;           /* enum io_sleep */
+    uint64_t *clock_ns; /* the owner's: set at the end of each wait, before completions; NULL: not wanted */
     struct io_counters counters;
 };
 
@@ -140,6 +141,8 @@ void io_wake(struct io *io);
 static inline void io_woke(struct io *io)
 {
     atomic_exchange_explicit(&io->sleep, IO_AWAKE, memory_order_acq_rel);
+    if (io->clock_ns)
+        *io->clock_ns = io->backend->now_ns(io);
 }
 
 void io_forget_cancel(struct io *io, struct io_op *op);

@@ -18,6 +18,7 @@ int loop_init(struct loop *loop, struct io *io, uint32_t tasks, uint32_t timers)
         loop_dispose(loop);
     else
         loop->now_ns = io_now_ns(io);
+    io->clock_ns = error == 0 ? &loop->now_ns : NULL;
     return error;
 }
 
@@ -113,6 +114,5 @@ int loop_step(struct loop *loop)
     run_rounds(loop);
     uint64_t deadline_ns = loop->first ? 0 : timers_next_ns(&loop->timers);
     int error = io_wait(loop->io, deadline_ns);
-    loop->now_ns = io_now_ns(loop->io);
     return error < 0 ? error : 0;
 }

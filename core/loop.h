@@ -39,7 +39,7 @@ struct loop {
     struct task **tasks;        /* by slot; NULL: free */
     struct task *first, **last; /* those that want a round */
     uint32_t wanting;           /* how many they are */
-    uint64_t now_ns;            /* as of the last wait's end */
+    uint64_t now_ns;            /* as of the last wait's end, also in the completions after it */
     struct loop_counters counters;
 };
 

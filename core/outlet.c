@@ -20,26 +20,19 @@ void outlet_dispose(struct outlet *o)
     pthread_mutex_destroy(&o->report.lock);
 }
 
-static bool roomy(uint64_t held, uint64_t capacity)
+bool outlet_wait(struct outlet *o, uint64_t most_bytes)
 {
-    return held <= capacity / 4;
-}
-
-bool outlet_wait(struct outlet *o)
-{
-    if (!outlet_over(o) && !atomic_load_explicit(&o->producer_waits, memory_order_relaxed))
-        return false;
     record_queue_see_freed(&o->queue);
-    if (!roomy(record_queue_held(&o->queue), o->queue.capacity)) {
+    if (record_queue_held(&o->queue) > most_bytes) {
         /* Say that we wait, then look again: the consumer frees, then looks whether we wait. One of the two
          * sees. */
-        atomic_store(&o->producer_waits, true);
+        atomic_store(&o->producer_waits, most_bytes + 1);
         atomic_thread_fence(memory_order_seq_cst);
         record_queue_see_freed(&o->queue);
-        if (!roomy(record_queue_held(&o->queue), o->queue.capacity))
+        if (record_queue_held(&o->queue) > most_bytes)
             return true;
     }
-    atomic_store_explicit(&o->producer_waits, false, memory_order_relaxed);
+    atomic_store_explicit(&o->producer_waits, 0, memory_order_relaxed);
     return false;
 }
 
@@ -47,10 +40,8 @@ void outlet_stored(struct outlet *o, struct stream_position to)
 {
     record_queue_free_to(&o->queue, to);
     atomic_thread_fence(memory_order_seq_cst);
-    if (!atomic_load_explicit(&o->producer_waits, memory_order_relaxed))
-        return;
-    uint64_t held = record_queue_see_published(&o->queue).bytes - to.bytes;
-    if (roomy(held, o->queue.capacity))
+    uint64_t waits = atomic_load_explicit(&o->producer_waits, memory_order_relaxed);
+    if (waits && record_queue_see_published(&o->queue).bytes - to.bytes < waits)
         board_post(o->producer, o->producer_slot);
 }
 

@@ -51,7 +51,7 @@ struct outlet {
     /* who is told that there is room again, if it waits for it */
     struct board *producer;
     uint32_t producer_slot;
-    _Atomic bool producer_waits;
+    _Atomic uint64_t producer_waits; /* 0: no; else 1 + the most bytes held at which it is told */
     struct outlet_report report;
 };
 
@@ -81,9 +81,8 @@ static inline bool outlet_over(const struct outlet *o)
     return record_queue_held(&o->queue) > o->queue.capacity - o->queue.capacity / 4;
 }
 
-/* Whether the app has to wait for this outlet; if it does, a notice to the producer follows once 75 % are
- * free. */
-bool outlet_wait(struct outlet *o);
+/* Whether more than `most_bytes` are held. If so, a notice to the producer follows once they are not. */
+bool outlet_wait(struct outlet *o, uint64_t most_bytes);
 
 /* --- the consumer --- */
 

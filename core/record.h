@@ -18,11 +18,12 @@ static inline size_t record_framed_size(size_t size)
     return varint_size(size) + size;
 }
 
-/* Reads the record at `at`. Returns its framed size and sets `*data`, or 0 if [at, end) does not hold it
- * whole. */
+/* Reads the record at `at`. Returns its framed size and sets `*data`, or 0 (and `*data` empty) if [at, end)
+ * does not hold it whole. */
 static inline size_t record_get(const uint8_t *at, const uint8_t *end, struct span *data)
 {
     uint64_t size;
+    *data = span_of(at, 0);
     size_t prefix = varint_get(at, end, &size);
     if (prefix == 0 || size > (size_t)(end - at) - prefix)
         return 0;

@@ -46,7 +46,7 @@ static void received(struct io_op *op, int result, bool more)
         result > 0 || result == -ENOBUFS || result == -ECANCELED || result == -EINTR || result == -EAGAIN;
     if (!passing && result < 0)
         fail(s, result);
-    if (passing && s->reading && !s->ended && !s->closing)
+    if (passing && s->reading && !s->ended && !s->closing && !op->in_flight) /* `data` may have re-armed it */
         io_queue(s->io, op);
 }
 

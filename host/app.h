@@ -41,16 +41,16 @@ struct pure_app {
      * in `error`. */
     int (*open)(void **state, const char *arg, char *error, size_t error_size);
 
-    /* One event. 0, or anything else: the event failed. Then its sends are undone, and so is what it did to
-     * the state if the app has snapshot and restore; an app without them must leave its state as it was. A
-     * failed event is tried again, then refused. When pure_send fails, return what it returned. */
+    /* One event. 0, or anything else: the event failed. Then its sends are undone, and the state is put back
+     * to what it was before (restore, then the events since). A failed event is tried again, then refused.
+     * When pure_send fails, return what it returned. */
     int (*event)(void *state, struct pure_turn *turn, const struct pure_event *event);
 
     /* Writes the state for people, usually JSON; answers GET /apps/APP/state. May be NULL. */
     int (*show)(void *state, struct pure_sink *sink);
 
-    /* snapshot writes all of the state, restore reads it into a state that open has just made. Both or
-     * neither may be NULL. 0 or failure. */
+    /* snapshot writes all of the state, restore reads it into a state that open has just made. 0 or failure.
+     * Both are NULL in an app whose events change nothing that later events or show depend on. */
     int (*snapshot)(void *state, struct pure_sink *sink);
     int (*restore)(void *state, const void *data, size_t size);
 

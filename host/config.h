@@ -6,16 +6,19 @@
 
 #include "core/bytes.h"
 #include "core/error.h"
-#include "wire/url.h"
+#include "wire/options.h"
 
 #include <sys/socket.h>
 
 enum output_kind { OUTPUT_WIRE, OUTPUT_INNER };
-enum wire_mode { WIRE_WEBHOOK, WIRE_BATCH, WIRE_PURE };
 
-struct config_header {
-    char *name, *value;
-};
+#define CONFIG_HTTP        "127.0.0.1:7070"
+#define CONFIG_HTTP_PORT   7070
+#define CONFIG_NAME_MAX    63 /* bytes of an app's or an output's name */
+#define CONFIG_TOKEN_MAX   1024
+#define CONFIG_APPS_MAX    1024
+#define CONFIG_OUTPUTS_MAX 4096
+#define CONFIG_FILE_MAX    (4 << 20) /* bytes */
 
 struct config_output {
     unsigned line; /* of its section, for messages */
@@ -23,11 +26,11 @@ struct config_output {
     char *output;
     enum output_kind kind;
     uint64_t queue_bytes; /* queue = 4M; most bytes held */
-    uint32_t max_record;  /* max_record = 1M */
+    uint32_t max_record;  /* max_record = 1M, or a quarter of a smaller queue */
     char *event; /* event = NAME: the name of the events at a receiving app; default: the output's name */
     /* inner = APP */
     char *inner_app;
-    /* wire = URL */
+    /* wire = URL; in mode pure /apps/APP/records is appended to the target already */
     struct url url;
     char *url_text;
     enum wire_mode mode; /* mode = webhook | batch | pure; default webhook */
@@ -46,7 +49,7 @@ struct config_output {
 struct config_app {
     unsigned line;
     char *name;
-    char *module;         /* path */
+    char *module;         /* path, with a slash (host/module_path.h) */
     char *arg;            /* "" if none */
     uint64_t inbox_bytes; /* inbox = 4M */
 };
@@ -73,11 +76,18 @@ struct config {
 };
 
 /* Reads FILE. On failure returns PE_CONFIG (or the negative errno of the file) with one line in `error`:
- * "FILE:LINE: what, and what to do", the nearest known name for an unknown section, key, app or mode
- * included. Every problem a file can have by itself is found here: unknown names, bad numbers, sizes, times
- * and URLs, duplicates, an output of an unknown app, an inner outlet to an unknown app, a missing module key,
- * http beyond loopback without a token. */
+ * "FILE:LINE: what, and what to do" (without a line if the file cannot be read), the nearest known name for
+ * an unknown section, key, app or mode included. Every problem a file can have by itself is found here:
+ * unknown names, bad numbers, sizes, times and URLs, duplicates, an output of an unknown app, an inner outlet
+ * to an unknown app, a missing module key, http beyond loopback without a token. No message holds a value
+ * that came from a file, the environment or a credential, a token, or a URL. On failure nothing is left to
+ * dispose of. */
 int config_load(struct config *config, const char *path, char *error, size_t error_size);
+
+/* The same from memory. `path` is what messages call it and where relative paths start. */
+int config_load_text(struct config *config, const char *path, struct span text, char *error,
+                     size_t error_size);
+
 void config_dispose(struct config *config);
 
 #endif

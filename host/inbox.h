@@ -17,6 +17,7 @@
 #define IDEMPOTENCY_KEY_MAX 128
 #define EPOCH_BYTES         16
 #define SHOW_MAX            (64 * 1024) /* bytes of a shown state */
+#define INBOX_SHOWS         4           /* most shows under way in one inbox */
 
 enum run_kind {
     RUN_EVENTS, /* from clients: the host numbers them */
@@ -29,6 +30,7 @@ struct run {
     uint32_t records;
     uint64_t first;             /* RUN_STREAM: number of the first record, from 1 */
     uint64_t time_ms;           /* wall clock of acceptance */
+    uint64_t base;              /* RUN_STREAM: how many its sender has been told are stored */
     uint8_t epoch[EPOCH_BYTES]; /* RUN_STREAM */
     struct span event;          /* name of the events */
     struct span source;
@@ -52,8 +54,13 @@ struct inbox {
     struct board *front; /* told of results */
     uint32_t front_slot;
     /* the front's */
-    uint64_t reserved;    /* bytes set aside for bodies that are coming in */
-    uint64_t result_room; /* bytes of `results` set aside */
+    uint64_t reserved;    /* bytes set aside for bodies that are coming in: held + reserved <= capacity */
+    uint64_t result_room; /* bytes of `results` set aside: at most its capacity */
+    uint64_t puts, takes; /* runs put; results taken: takes <= puts */
+    uint64_t shows[INBOX_SHOWS]; /* which puts were shows and have no result yet, oldest first */
+    unsigned show_count;
+    struct stream_position taken; /* end of the result that was taken last: freed with the next */
+    uint64_t taken_room;          /* what was set aside for it */
     bool refusing;
 };
 
@@ -66,19 +73,25 @@ void inbox_dispose(struct inbox *inbox);
 /* Bytes that a run of `bytes` takes with the longest head. */
 uint64_t inbox_cost(uint64_t bytes);
 
-/* Sets room aside for a body of `bytes` that is coming in; PE_FULL: answer 503; PE_TOO_LARGE: over half of
- * the inbox, answer 413. What is reserved must be released, whole, when the body has been put or its request
- * has ended. */
+/* Sets `bytes` (the sum of the inbox_cost of what is to be put) aside for a body that is coming in. PE_FULL:
+ * answer 503; PE_TOO_LARGE: over half of the inbox, answer 413. What is reserved must be released, at once or
+ * in parts, when it has been put or its request has ended. */
 int inbox_reserve(struct inbox *inbox, uint64_t bytes);
 void inbox_release(struct inbox *inbox, uint64_t bytes);
 
 /* Appends a run. PE_FULL only where nothing was reserved (RUN_SHOW), or too many results are outstanding. */
 int inbox_put(struct inbox *inbox, const struct run *run);
 
+/* inbox_put in two steps, for records that are framed on the way: the caller writes `size` bytes of records
+ * where this points, then commits the same run and size. NULL is PE_FULL. run->bytes is not looked at. A run
+ * that is begun and not committed was never there. */
+uint8_t *inbox_begin(struct inbox *inbox, const struct run *run, size_t size);
+void inbox_commit(struct inbox *inbox, const struct run *run, size_t size);
+
 /* Lets the owner see what was put: once a step of the front's loop, not once a run. */
 void inbox_push(struct inbox *inbox);
 
-/* The next result, in the order of the runs. False: none yet. */
+/* The next result, in the order of the runs; frees the one before. False: none yet. */
 bool inbox_take_result(struct inbox *inbox, struct run_result *result);
 
 /* --- the owner --- */

@@ -7,9 +7,11 @@
 #include "core/bytes.h"
 #include "core/error.h"
 
-#define HTTP_HEAD_MAX    16384 /* bytes of a head, its final empty line included */
-#define HTTP_FIELDS_MAX  100
-#define HTTP_INTERIM_MAX 8 /* 1xx replies skipped before a final one */
+#define HTTP_HEAD_MAX        16384 /* bytes of a head, its final empty line included; of a body's trailers, too */
+#define HTTP_FIELDS_MAX      256
+#define HTTP_EMPTY_LINES_MAX 4    /* before a request line (RFC 9112 section 2.2) */
+#define HTTP_INTERIM_MAX     8    /* 1xx replies skipped before a final one */
+#define HTTP_CHUNK_LINE_MAX  4096 /* bytes of a chunk-size line with its extensions */
 
 struct http_field {
     struct span name;  /* token, as it came: compare without case */
@@ -20,28 +22,48 @@ struct http_field {
 struct http_head {
     uint8_t minor;      /* HTTP/1.minor; above 1 is read as 1 */
     uint16_t status;    /* replies: 100 to 999 */
-    struct span reason; /* replies */
-    struct span method; /* requests */
-    struct span target; /* requests */
+    struct span reason; /* replies; may be empty */
+    struct span method; /* requests: a token */
+    struct span target; /* requests: path and query, which start with '/', or "*" (of OPTIONS only) */
     unsigned count;
-    struct http_field fields[HTTP_FIELDS_MAX];
+    struct http_field fields[HTTP_FIELDS_MAX]; /* [0, count) */
 };
 
-/* Parses the head at the front of `bytes`. Returns its size (> 0, through the empty line), PE_INCOMPLETE,
- * PE_MALFORMED, or PE_TOO_LARGE (over HTTP_HEAD_MAX or HTTP_FIELDS_MAX). Malformed is said as soon as it is
- * certain. `*scanned` is where an earlier call on a prefix of the same bytes stopped looking for the end (0
- * at first): a head that drips in byte by byte costs linear time. Requests: empty lines before the request
- * line are skipped (RFC 9112 section 2.2). Bare CR, NUL, obs-fold, white space before a colon and control
- * bytes are malformed; a bare LF ends a line in replies (section 2.2) and is malformed in requests. */
+/* Both parse the head at the front of the bytes. They return its size (> 0, through the empty line),
+ * PE_INCOMPLETE, PE_MALFORMED, or PE_TOO_LARGE (over HTTP_HEAD_MAX or HTTP_FIELDS_MAX). A malformed line is
+ * reported once it is whole; bytes that no start line begins with, at once. `*scanned` is where an earlier
+ * call on a prefix of the same bytes stopped looking (0 at first): a head that drips in byte by byte costs
+ * linear time. `head` is valid only if a size was returned.
+ *
+ * Malformed in both: a bare CR or NUL anywhere, white space before a colon or before the first field, a line
+ * without a colon, a version other than HTTP/1.x.
+ *
+ * Requests are read strictly: every line ends with CR LF, a field is never folded, no control bytes. An
+ * HTTP/1.1 request has exactly one Host of valid bytes, an HTTP/1.0 request one at most (RFC 9112 section
+ * 3.2). Of a target in absolute form, `target` is the path and query (section 3.2.2; "/" in static storage if
+ * there are none): the Host field says nothing then and is not to be looked at. Authority form, which
+ * only CONNECT has, is malformed. */
 int http_request_head(struct span bytes, size_t *scanned, struct http_head *head);
-int http_reply_head(struct span bytes, size_t *scanned, struct http_head *head);
+
+/* Replies are read with the tolerance the RFCs give to clients: a bare LF ends a line (RFC 9112 section 2.2),
+ * the reason and the space before it may be missing, control bytes in values are kept (RFC 9110 section 5.5:
+ * escape what is shown to people), and a folded field is one value: once the head is complete, its folds in
+ * `bytes` are overwritten with spaces (RFC 9112 section 5.2). */
+int http_reply_head(uint8_t *bytes, size_t size, size_t *scanned, struct http_head *head);
 
 /* The first field of that name (lower case given), or NULL. */
 const struct http_field *http_field(const struct http_head *head, const char *name);
 
-/* Whether a list field (all its lines) has this element, compared without case: `Connection: keep-alive,
- * close`. */
+/* Whether a list field (all its lines) has this element (lower case given), compared without case:
+ * `Connection: keep-alive, close`. */
 bool http_field_has(const struct http_head *head, const char *name, const char *element);
+
+/* Takes the next element, which may be empty, off a comma-separated list without quoted strings (RFC 9110
+ * section 5.6.1), without the white space around it. false: there is none; `rest->data` is NULL then. */
+bool http_list_next(struct span *rest, struct span *element);
+
+/* Compared without case; `text` is in lower case. */
+bool http_is(struct span span, const char *text);
 
 /* Decimal digits only; PE_MALFORMED otherwise or when over `max`. */
 int http_number(struct span text, uint64_t max, uint64_t *value);
@@ -52,16 +74,28 @@ enum http_framing { HTTP_NO_BODY, HTTP_SIZED, HTTP_CHUNKED, HTTP_UNTIL_CLOSE };
 
 struct http_body {
     enum http_framing framing;
-    uint64_t left; /* HTTP_SIZED: bytes of the body to come. HTTP_CHUNKED: of the chunk */
+    bool strict;   /* a request's: lines end with CR LF. A reply's may end with LF alone */
     uint8_t state; /* HTTP_CHUNKED: where in the chunked coding */
     uint32_t line; /* HTTP_CHUNKED: bytes of the chunk-size line, or of the trailers, so far: bounded */
+    uint64_t left; /* HTTP_SIZED: bytes of the body to come. HTTP_CHUNKED: of the chunk */
 };
 
-/* How the message's body is framed (RFC 9112 section 6). PE_MALFORMED: conflicting, repeated with different
- * values, overflowing or unreadable Content-Length; Content-Length with Transfer-Encoding; in requests a
- * Transfer-Encoding that is not exactly chunked last. `head_request`: the reply answers a HEAD. */
+/* How the message's body is framed (RFC 9112 section 6.3). 0 or PE_MALFORMED.
+ *
+ * Requests, read so that no two readers can differ: one Content-Length of digits up to INT64_MAX, or one
+ * Transfer-Encoding that is exactly `chunked` in an HTTP/1.1 request, or neither (no body). Anything else is
+ * malformed. */
 int http_request_body(const struct http_head *head, struct http_body *body);
-int http_reply_body(const struct http_head *head, bool head_request, struct http_body *body);
+
+/* Replies. `head_request`: it answers a HEAD. 1xx, 204, 304 and answers to HEAD have no body. A
+ * Transfer-Encoding overrides Content-Length: chunked if its last coding is, until close otherwise.
+ * Content-Lengths that all say the same are one (RFC 9110 section 8.6); one over INT64_MAX is until close,
+ * the only end such a body can have here. Malformed: lengths that differ or are not digits.
+ *
+ * `*exact`: the framing is beyond doubt, so that the end of this body is the start of the next reply. false:
+ * until close, both fields at once, a length in a 204, Transfer-Encoding in HTTP/1.0 or other than `chunked`
+ * once: the connection must not be used again. */
+int http_reply_body(const struct http_head *head, bool head_request, struct http_body *body, bool *exact);
 
 /* Takes bytes of the body from `bytes`: sets `*used` (how many were consumed) and `*content` (the decoded
  * bytes among them, at most one contiguous piece a call, may be empty). Returns 1 when the body is complete,
@@ -80,11 +114,11 @@ enum http_reply_state { HTTP_REPLY_HEAD, HTTP_REPLY_BODY, HTTP_REPLY_DONE };
 struct http_reply {
     enum http_reply_state state;
     bool head_request;
-    bool reusable;   /* valid from HTTP_REPLY_BODY on: the connection may carry another exchange once DONE */
-    uint16_t status; /* of the final reply, once its head is read; else 0 */
-    uint8_t interims;
-    uint32_t kept; /* bytes of an unfinished head in `buffer` */
-    size_t scanned;
+    bool reusable;    /* from HTTP_REPLY_BODY on: the connection may carry another exchange once DONE */
+    uint16_t status;  /* of the final reply, once its head is read and its framing known; else 0 */
+    uint8_t interims; /* 1xx replies skipped: at most HTTP_INTERIM_MAX */
+    uint32_t kept;    /* bytes of an unfinished head in `buffer` */
+    size_t scanned;   /* of these, as http_reply_head says */
     struct http_body body;
     struct http_head head; /* final head: spans into `buffer`; valid until the next init */
     uint8_t buffer[HTTP_HEAD_MAX];
@@ -93,12 +127,14 @@ struct http_reply {
 void http_reply_init(struct http_reply *reply, bool head_request);
 
 /* Takes bytes; sets `*used` and `*content` as http_body_take does. Returns 0 (state says how far; call again
- * while bytes are left and it is not DONE) or PE_HTTP_REPLY. Bytes after DONE are not used: surplus. 101 is
- * PE_HTTP_REPLY (nothing was upgraded). */
+ * while bytes are left and it is not DONE) or PE_HTTP_REPLY (then it takes no more). Bytes after DONE are not
+ * used: surplus. 101 is PE_HTTP_REPLY (nothing was upgraded). */
 int http_reply_take(struct http_reply *reply, struct span bytes, size_t *used, struct span *content);
 
 /* The peer ended the stream: 0 if the reply is complete by that (state becomes DONE, not reusable), PE_CLOSED
- * if not one byte came, else PE_CLOSED_EARLY. */
+ * if not one byte came, else PE_CLOSED_EARLY. An HTTP/1.0 head of at least one field that ends with the
+ * stream instead of its empty line, after a whole line, is a complete reply without a body: RFC 9112 section
+ * 8 leaves that to the client, and such servers exist. */
 int http_reply_end(struct http_reply *reply);
 
 #endif

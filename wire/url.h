@@ -18,9 +18,13 @@ struct url {
     char target[URL_TARGET_MAX + 1]; /* path and query, at least "/"; never a fragment */
 };
 
-/* 0, or PE_MALFORMED / PE_TOO_LARGE with `*why` (static) saying what is wrong, for the configuration's error.
- * User information in the authority is refused. A host with bytes over 0x7f is refused with the hint to give
- * its xn-- form. */
+/* 0, or PE_MALFORMED / PE_TOO_LARGE with `*why` (static) saying what is wrong, for the configuration's error,
+ * and `*url` as it was.
+ *
+ * Refused: user information; a host with bytes over 0x7f (the hint is to give its xn-- form), percent-encoded
+ * or with a label that no name has; IPv4 addresses in any form but four decimal numbers; zone identifiers; an
+ * empty port or one outside 1 to 65535; any byte of path and query that RFC 3986 wants percent-encoded. A
+ * fragment is dropped. Dot segments and percent-encodings are sent as they are. */
 int url_parse(struct url *url, const char *text, const char **why);
 
 #endif

@@ -1,0 +1,45 @@
+/* The benchmark runner. A benchmark is a table entry (main.c): its variants run in turn, round by round, each
+ * run in processes of its own, and each run fills a row.
+ *
+ * The order of reading: main.c (the table, the rounds), host.h (a host under test), drive.h (what gives it
+ * work and sees that all arrived), then throughput.c, front.c, isolation.c. */
+#ifndef PURE_EXPERIMENTS_BENCH_H
+#define PURE_EXPERIMENTS_BENCH_H
+
+#include "experiments/bench/row.h"
+
+#include <stddef.h>
+
+struct settings {
+    char build[256]; /* absolute: the object tree with pure-host, apps/ and bench/ */
+    char run[280];   /* absolute: configurations and logs of the runs go here */
+    unsigned rounds;
+    uint64_t records;   /* 0: each benchmark's own */
+    unsigned seconds;   /* of one wrk run */
+    bool skipped_names; /* isolation: no mount namespace, so no name that hangs; said once */
+    size_t reply_size;  /* of the front's reply to an event, as last seen; the reactor's is made the same */
+};
+
+struct bench {
+    const char *name;
+    const char *const *variants; /* NULL at the end; the first is ours */
+    /* Measures one run. 0, or -1 after a line on stderr. */
+    int (*run)(const struct bench *bench, struct settings *settings, struct row *row);
+    uint64_t records; /* of a run, about */
+    /* throughput */
+    const char *event;    /* what the app src is given */
+    const char *kind;     /* "inner", "wire" or "webhook" */
+    unsigned outputs;     /* how many the event sends to: 1 (out), 4 or 16 (o1 …) */
+    unsigned record_size; /* bytes of an item */
+    unsigned batch;       /* events in one request of the driver */
+    /* front */
+    unsigned connections;
+};
+
+#define ITEMS 1000u /* items a burst walks */
+
+int throughput_run(const struct bench *bench, struct settings *settings, struct row *row);
+int front_run(const struct bench *bench, struct settings *settings, struct row *row);
+int isolation_run(const struct bench *bench, struct settings *settings, struct row *row);
+
+#endif

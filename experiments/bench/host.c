@@ -1,0 +1,129 @@
+#include "experiments/bench/host.h"
+
+#include "experiments/bench/text.h"
+#include "experiments/common/listener.h"
+
+#include <string.h>
+
+#define READY_MS 10000
+
+int host_configure(struct host *host, const struct settings *settings, const char *name)
+{
+    memset(host, 0, offsetof(struct host, client));
+    host->process.out = -1;
+    host->client.fd = -1;
+    host->threads = (struct process_threads){0, 0};
+    host->port = listener_free_port();
+    snprintf(host->config, sizeof host->config, "%s/%s.conf", settings->run, name);
+    snprintf(host->log, sizeof host->log, "%s/%s.log", settings->run, name);
+    host->text = fopen(host->config, "w");
+    if (!host->text || !host->port) {
+        fprintf(stderr, "bench: cannot write %s, or no port is free\n", host->config);
+        return -1;
+    }
+    fprintf(host->text,
+            "[host]\n"
+            "name   = bench\n"
+            "http   = 127.0.0.1:%u\n"
+            "store  = memory\n"
+            "owners = 2\n",
+            host->port);
+    return 0;
+}
+
+void host_app(struct host *host, const struct settings *settings, const char *name, const char *module,
+              const char *arg)
+{
+    fprintf(host->text, "\n[app %s]\nmodule = %s/apps/%s.so\n", name, settings->build, module);
+    if (*arg)
+        fprintf(host->text, "arg    = %s\n", arg);
+}
+
+static int wait_until_ready(struct host *host)
+{
+    struct client_reply reply;
+    for (unsigned waited = 0; waited < READY_MS && process_alive(&host->process); waited += 2) {
+        if (client_open(&host->client, host->port) == 0) {
+            if (client_get(&host->client, "/status", &reply) == 0 && reply.status == 200)
+                return 0;
+            client_close(&host->client);
+        }
+        pause_ms(2);
+    }
+    fprintf(stderr, "bench: the host does not answer; its log is %s\n", host->log);
+    return -1;
+}
+
+int host_start(struct host *host, const struct settings *settings, const char *variant, const char *resolver)
+{
+    char program[300];
+    bool epoll = strcmp(variant, "epoll") == 0;
+    snprintf(program, sizeof program, "%s/%s", settings->build,
+             epoll ? "bench/pure-host-epoll" : "pure-host");
+    fclose(host->text);
+    host->text = NULL;
+    remove(host->log);
+    const char *argv[] = {program, "run", "-c", host->config, NULL};
+    int error = process_start(&host->process, argv,
+                              &(struct process_options){.log = host->log, .resolver = resolver});
+    if (error != 0) {
+        fprintf(stderr, "bench: %s: %s\n", program, strerror(-error));
+        return -1;
+    }
+    return wait_until_ready(host);
+}
+
+int host_stop(struct host *host)
+{
+    client_close(&host->client);
+    if (host->process.pid <= 0)
+        return 0;
+    int status = process_stop(&host->process);
+    if (status != 0)
+        fprintf(stderr, "bench: the host %s; its log is %s\n",
+                status < 0 ? "did not end on SIGTERM within 5 s, or died" : "ended with a failure",
+                host->log);
+    return status == 0 ? 0 : -1;
+}
+
+static int read_economy(struct host *host, struct economy *economy)
+{
+    struct client_reply reply;
+    if (client_get(&host->client, "/metrics", &reply) != 0 || reply.status != 200) {
+        fprintf(stderr, "bench: the host gives no metrics; its log is %s\n", host->log);
+        return -1;
+    }
+#define X(field, metric) economy->field = text_metric_sum(reply.body, reply.body_size, metric);
+    ECONOMY(X)
+#undef X
+    return 0;
+}
+
+int host_measure(struct host *host)
+{
+    int error = read_economy(host, &host->before);
+    host->cpu_before_ns = process_cpu_ns(&host->process);
+    return error;
+}
+
+int host_measured(struct host *host, struct row *row)
+{
+    row->cpu_ns = process_cpu_ns(&host->process) - host->cpu_before_ns;
+    host_see_threads(host);
+    row->threads = host->threads.all;
+    row->name_threads = host->threads.named;
+    if (read_economy(host, &row->economy) != 0)
+        return -1;
+    row->has_economy = true;
+#define X(field, metric) row->economy.field -= host->before.field;
+    ECONOMY(X)
+#undef X
+    return 0;
+}
+
+void host_see_threads(struct host *host)
+{
+    struct process_threads now = process_threads(&host->process, "dns");
+    if (now.all > host->threads.all)
+        host->threads = now;
+}

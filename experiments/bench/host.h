@@ -1,0 +1,44 @@
+/* A pure-host under test: a real process with a configuration of its own, a memory store and two owners. */
+#ifndef PURE_EXPERIMENTS_BENCH_HOST_H
+#define PURE_EXPERIMENTS_BENCH_HOST_H
+
+#include "experiments/bench/bench.h"
+#include "experiments/bench/client.h"
+#include "experiments/bench/process.h"
+
+struct host {
+    struct process process;
+    uint16_t port;
+    struct client client; /* connected once it is started */
+    char config[512];     /* path */
+    char log[512];        /* path: its standard output and error */
+    FILE *text;           /* the configuration being written, between host_configure and host_start */
+    struct economy before;
+    uint64_t cpu_before_ns;
+    struct process_threads threads; /* most seen */
+};
+
+/* Opens a configuration for the bench, its [host] section written; the caller adds apps and outputs to
+ * host->text. 0, or -1 after a line on stderr. */
+int host_configure(struct host *host, const struct settings *settings, const char *name);
+
+/* An [app NAME] section with a module of the object tree. */
+void host_app(struct host *host, const struct settings *settings, const char *name, const char *module,
+              const char *arg);
+
+/* Starts the variant's program and waits until it answers. `resolver` as in process.h. 0, or -1 after a line
+ * on stderr; host_stop is due in any case. */
+int host_start(struct host *host, const struct settings *settings, const char *variant, const char *resolver);
+
+/* Stops it; -1, after a line on stderr, if it does not end by itself within 5 s with status 0: no run is
+ * verified then. */
+int host_stop(struct host *host);
+
+/* The counters and the CPU clock as of now; host_measured sets the row's figures to what was used since. */
+int host_measure(struct host *host);
+int host_measured(struct host *host, struct row *row);
+
+/* Looks at its threads; keeps the most. */
+void host_see_threads(struct host *host);
+
+#endif

@@ -1,0 +1,154 @@
+/* The benchmark runner: `make bench`. docs/benchmarks.md says what is counted and how.
+ *
+ *     bench [-b BUILD] [-o FILE] [-p PICK,…] [-r ROUNDS] [-n RECORDS] [-d SECONDS]
+ *
+ * It is run from the project's root. Exit status: 0 all measured and verified, 1 not, 2 usage. */
+#include "experiments/bench/bench.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ROUNDS_MAX   100
+#define VARIANTS_MAX 3
+
+static const char *const back_ends[] = {"uring", "epoll", NULL};
+static const char *const servers[] = {"uring", "epoll", "reactor", NULL};
+static const char *const company[] = {"beside", "alone", NULL};
+
+static const struct bench benches[] = {
+    {"inner-1", back_ends, throughput_run, 20000000, "burst", "inner", 1, 20, 10, 0},
+    {"wires-1", back_ends, throughput_run, 10000000, "burst", "wire", 1, 20, 10, 0},
+    {"wires-4", back_ends, throughput_run, 16000000, "burst4", "wire", 4, 20, 10, 0},
+    {"webhook-1", back_ends, throughput_run, 50000, "burst", "webhook", 1, 128, 1, 0},
+    {"webhook-16", back_ends, throughput_run, 200000, "burst16", "webhook", 16, 128, 1, 0},
+    {"front-100", servers, front_run, 0, NULL, NULL, 0, 0, 0, 100},
+    {"front-352", servers, front_run, 0, NULL, NULL, 0, 0, 0, 352},
+    {"isolation", company, isolation_run, 20000000, "burst", "wire", 10, 20, 10, 0},
+};
+
+/* A pick is a bench's name or its part before the dash: `front` is front-100 and front-352. */
+static bool picks(const char *list, const char *name)
+{
+    size_t family = strcspn(name, "-");
+    for (const char *at = list; *at;) {
+        size_t length = strcspn(at, ",");
+        if ((length == strlen(name) || length == family) && strncmp(at, name, length) == 0)
+            return true;
+        at += length + (at[length] == ',');
+    }
+    return *list == '\0';
+}
+
+/* A pick that names nothing is a mistake worth saying. */
+static bool all_picks_known(const char *list)
+{
+    for (const char *at = list; *at;) {
+        char pick[64];
+        size_t length = strcspn(at, ",");
+        bool known = false;
+        snprintf(pick, sizeof pick, "%.*s", (int)length, at);
+        for (size_t i = 0; length > 0 && i < sizeof benches / sizeof *benches; i++)
+            known |= picks(pick, benches[i].name);
+        if (!known) {
+            fprintf(stderr, "bench: there is no benchmark \"%s\"\n", pick);
+            return false;
+        }
+        at += length + (at[length] == ',');
+    }
+    return true;
+}
+
+/* Rounds of the variants in turn; each round starts with another, so that none profits from its place. */
+static int run_bench(const struct bench *bench, struct settings *settings, FILE *json)
+{
+    static struct row rows[ROUNDS_MAX * VARIANTS_MAX];
+    unsigned count = 0, variants = 0;
+    int failed = 0;
+    while (bench->variants[variants])
+        variants++;
+    for (unsigned round = 1; round <= settings->rounds; round++)
+        for (unsigned i = 0; i < variants; i++) {
+            struct row *row = &rows[count];
+            *row = (struct row){.bench = bench->name, .round = round};
+            row->variant = bench->variants[(round - 1 + i) % variants];
+            if (bench->run(bench, settings, row) != 0) {
+                fprintf(stderr, "bench: %s (%s) was not measured\n", bench->name, row->variant);
+                failed = -1;
+                continue;
+            }
+            row_table(stdout, row);
+            row_json(json, row);
+            failed |= row->verified ? 0 : -1;
+            count++;
+        }
+    if (count > 0)
+        row_summary(stdout, json, rows, count, bench->variants);
+    return failed;
+}
+
+static int prepare(struct settings *settings, const char *build)
+{
+    char path[PATH_MAX];
+    if (!realpath(build, path) || strlen(path) >= sizeof settings->build) {
+        fprintf(stderr, "bench: %s: %s\n", build, strerror(errno ? errno : ENAMETOOLONG));
+        return -1;
+    }
+    strcpy(settings->build, path);
+    snprintf(settings->run, sizeof settings->run, "%s/bench/run", settings->build);
+    if (mkdir(settings->run, 0755) != 0 && errno != EEXIST) {
+        fprintf(stderr, "bench: %s: %s\n", settings->run, strerror(errno));
+        return -1;
+    }
+    return 0;
+}
+
+static int run_picked(struct settings *settings, const char *list, const char *out)
+{
+    FILE *json = fopen(out, "w");
+    if (!json) {
+        fprintf(stderr, "bench: %s: %s\n", out, strerror(errno));
+        return 1;
+    }
+    int failed = 0;
+    row_table_head(stdout);
+    for (size_t i = 0; i < sizeof benches / sizeof *benches; i++)
+        if (picks(list, benches[i].name))
+            failed |= run_bench(&benches[i], settings, json);
+    fclose(json);
+    return failed ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = {.rounds = 5, .seconds = 3, .reply_size = 90};
+    const char *build = "build/release", *out = "build/bench.jsonl", *list = "";
+    for (int option; (option = getopt(argc, argv, "b:o:p:r:n:d:")) != -1;) {
+        unsigned long number = optarg ? strtoul(optarg, NULL, 10) : 0;
+        if (option == 'b')
+            build = optarg;
+        else if (option == 'o')
+            out = optarg;
+        else if (option == 'p')
+            list = optarg;
+        else if (option == 'r')
+            settings.rounds = (unsigned)number;
+        else if (option == 'n')
+            settings.records = number;
+        else if (option == 'd')
+            settings.seconds = (unsigned)number;
+        else
+            return 2;
+    }
+    if (settings.rounds < 1 || settings.rounds > ROUNDS_MAX || settings.seconds < 1 ||
+        settings.seconds > 3600) {
+        fprintf(stderr, "bench: -r is 1 to %u rounds, -d 1 to 3600 seconds\n", ROUNDS_MAX);
+        return 2;
+    }
+    if (!all_picks_known(list))
+        return 2;
+    return prepare(&settings, build) == 0 ? run_picked(&settings, list, out) : 1;
+}

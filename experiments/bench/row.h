@@ -1,0 +1,63 @@
+/* What one run of one variant measured, and how it is told: a line on the terminal, a JSON object in the
+ * results file, medians and ratios at the end of a benchmark. */
+#ifndef PURE_EXPERIMENTS_BENCH_ROW_H
+#define PURE_EXPERIMENTS_BENCH_ROW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* The host's own counters over a run, all its loops together but where the name says send: (field of the row,
+ * metric of the host). */
+#define ECONOMY(X)                                                \
+    X(enters, "pure_io_enters_total")                             \
+    X(operations, "pure_io_sqes_total")                           \
+    X(completions, "pure_io_cqes_total")                          \
+    X(sleeps, "pure_io_sleeps_total")                             \
+    X(wakes, "pure_io_wakes_total")                               \
+    X(rounds, "pure_loop_rounds_total")                           \
+    X(notices, "pure_loop_notices_total")                         \
+    X(send_enters, "pure_io_enters_total{loop=\"pure-send\"")     \
+    X(send_wakes, "pure_io_wakes_total{loop=\"pure-send\"")       \
+    X(send_notices, "pure_loop_notices_total{loop=\"pure-send\"") \
+    X(requests, "pure_outlet_tries_total")                        \
+    X(front_requests, "pure_front_requests_total")                \
+    X(turns, "pure_app_turns_total")
+
+struct economy {
+#define X(field, metric) uint64_t field;
+    ECONOMY(X)
+#undef X
+};
+
+struct row {
+    const char *bench, *variant;
+    unsigned round;          /* from 1 */
+    uint64_t records;        /* that reached their last consumer; requests in webhook and front */
+    uint64_t elapsed_ns;     /* from the first request until the last consumer had all */
+    uint64_t cpu_ns;         /* user + system of the measured process */
+    uint64_t driver_cpu_ns;  /* of what drives it: not in cpu_ns */
+    uint64_t packets;        /* 0: nothing here is sent in datagrams */
+    uint64_t retries;        /* requests of the driver that were answered 503 and sent again */
+    unsigned threads;        /* most seen in the measured process */
+    unsigned name_threads;   /* those of them that look names up */
+    bool verified;           /* counts, sums and order at the receivers are what they must be */
+    uint64_t p50_us, p99_us; /* front: latency of a request */
+    bool has_economy;
+    struct economy economy;
+};
+
+double row_records_s(const struct row *row);
+double row_cpu_us(const struct row *row);
+double row_driver_us(const struct row *row);
+
+void row_table_head(FILE *table);
+void row_table(FILE *table, const struct row *row);
+void row_json(FILE *json, const struct row *row);
+
+/* Medians of rows[0, count), which are of one bench: variants[0] is ours and is set against each other one
+ * ("vs_NAME", of records/s; "cpu_vs_NAME", of CPU per record). */
+void row_summary(FILE *table, FILE *json, const struct row *rows, unsigned count,
+                 const char *const *variants);
+
+#endif

@@ -1,0 +1,120 @@
+#include "host/app_state.h"
+
+#include <stdio.h>
+
+#define SNAPSHOT_MAX   (64u << 20)
+#define LOG_MAX        (64u << 20)  /* more than the largest turn: one inbox */
+#define LOG_SETTLE_MIN (256u << 10) /* settled when larger than this and than half of the snapshot */
+
+/* Kept events in the log: this, the event and the source with their NULs, the framed records. */
+struct kept {
+    uint64_t first, time_ms, records;
+    uint64_t bytes;
+    uint32_t event_size, source_size;
+};
+
+static int take_snapshot(struct app_state *s)
+{
+    sink_clear(&s->log);
+    sink_clear(&s->snapshot);
+    int failure = s->app->snapshot(s->state, &s->snapshot);
+    if (s->snapshot.error)
+        return s->snapshot.error;
+    return failure ? PE_APP_FAILED : 0;
+}
+
+int app_state_open(struct app_state *s, const struct pure_app *app, const char *arg, char *why,
+                   size_t why_size)
+{
+    *s = (struct app_state){.app = app, .arg = arg, .stateless = !app->snapshot};
+    sink_init(&s->snapshot, SNAPSHOT_MAX);
+    sink_init(&s->log, LOG_MAX);
+    why[0] = '\0';
+    if (app->open(&s->state, arg, why, why_size)) {
+        if (!why[0])
+            snprintf(why, why_size, "its open failed without a reason");
+        s->state = NULL;
+        s->app = NULL;
+        return PE_APP_FAILED;
+    }
+    int error = s->stateless ? 0 : take_snapshot(s);
+    if (error < 0)
+        snprintf(why, why_size, "its first snapshot failed: %s", pure_error_text(error));
+    return error;
+}
+
+void app_state_dispose(struct app_state *s)
+{
+    if (s->app)
+        s->app->close(s->state);
+    sink_dispose(&s->snapshot);
+    sink_dispose(&s->log);
+    s->app = NULL;
+}
+
+int app_state_keep(struct app_state *s, const struct events *events)
+{
+    if (s->stateless || events->records == 0)
+        return 0;
+    struct kept kept = {.first = events->first,
+                        .time_ms = events->time_ms,
+                        .records = events->records,
+                        .bytes = events->bytes.size,
+                        .event_size = (uint32_t)strlen(events->event) + 1,
+                        .source_size = (uint32_t)strlen(events->source) + 1};
+    pure_write(&s->log, &kept, sizeof kept);
+    pure_write(&s->log, events->event, kept.event_size);
+    pure_write(&s->log, events->source, kept.source_size);
+    return pure_write(&s->log, events->bytes.data, events->bytes.size);
+}
+
+static int give_again(struct app_state *s, struct pure_turn *turn, const struct kept *kept,
+                      const uint8_t *strings)
+{
+    struct pure_event event = {.name = (const char *)strings,
+                               .source = (const char *)strings + kept->event_size,
+                               .number = kept->first,
+                               .time_ms = kept->time_ms};
+    const uint8_t *at = strings + kept->event_size + kept->source_size, *end = at + kept->bytes;
+    for (uint64_t i = 0; i < kept->records; i++, event.number++) {
+        struct span data;
+        size_t framed = record_get(at, end, &data);
+        assert(framed > 0);
+        at += framed;
+        event.data = data.data;
+        event.size = data.size;
+        if (s->app->event(s->state, turn, &event))
+            return PE_APP_FAILED;
+    }
+    return 0;
+}
+
+int app_state_undo(struct app_state *s, struct pure_turn *turn)
+{
+    if (s->stateless)
+        return 0;
+    char why[100];
+    s->app->close(s->state);
+    s->state = NULL;
+    if (s->app->open(&s->state, s->arg, why, sizeof why)) {
+        s->app = NULL; /* there is nothing left to close */
+        return PE_APP_FAILED;
+    }
+    int error = s->app->restore(s->state, s->snapshot.data, s->snapshot.size) ? PE_APP_FAILED : 0;
+    turn->replaying = true;
+    for (size_t at = 0; error == 0 && at < s->log.size;) {
+        struct kept kept;
+        memcpy(&kept, s->log.data + at, sizeof kept);
+        error = give_again(s, turn, &kept, s->log.data + at + sizeof kept);
+        at += sizeof kept + kept.event_size + kept.source_size + kept.bytes;
+    }
+    turn->replaying = false;
+    return error;
+}
+
+int app_state_settle(struct app_state *s)
+{
+    if (s->stateless || s->log.size < LOG_SETTLE_MIN || s->log.size < s->snapshot.size / 2)
+        return 0;
+    return take_snapshot(s);
+}

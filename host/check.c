@@ -1,0 +1,102 @@
+#include "host/check.h"
+
+#include "host/config_values.h"
+
+#define APP_OUTPUTS_MAX 256
+
+static bool has_output(const struct pure_app *app, const char *name)
+{
+    for (unsigned i = 0; app->outputs[i]; i++)
+        if (strcmp(app->outputs[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void print_unknown_output(const struct config *config, const struct config_output *output,
+                                 const struct pure_app *app, FILE *out)
+{
+    unsigned count = 0;
+    while (count < APP_OUTPUTS_MAX && app->outputs[count])
+        count++;
+    fprintf(out, "%s:%u: [output %s.%s]: the module has no output '%s': ", config->path, output->line,
+            output->app, output->output, output->output);
+    const char *near = nearest_name(output->output, app->outputs, count);
+    if (near)
+        fprintf(out, "did you mean '%s'?\n", near);
+    else if (count == 0)
+        fputs("it has none\n", out);
+    else {
+        fputs("known are ", out);
+        for (unsigned i = 0; i < count; i++)
+            fprintf(out, "%s%s", i ? ", " : "", app->outputs[i]);
+        fputc('\n', out);
+    }
+}
+
+static unsigned check_outputs(const struct config *config, const char *name, const struct pure_app *app,
+                              FILE *out)
+{
+    unsigned problems = 0;
+    for (unsigned i = 0; i < config->output_count; i++) {
+        const struct config_output *output = &config->outputs[i];
+        if (strcmp(output->app, name) != 0 || has_output(app, output->output))
+            continue;
+        print_unknown_output(config, output, app, out);
+        problems++;
+    }
+    return problems;
+}
+
+/* Opens the app as the host would, so that what it thinks of its argument is heard. */
+static unsigned check_opening(const struct config *config, const struct config_app *entry,
+                              const struct pure_app *app, FILE *out)
+{
+    char why[160] = "";
+    void *state = NULL;
+    if (app->open(&state, entry->arg, why, sizeof(why)) == 0) {
+        app->close(state);
+        return 0;
+    }
+    fprintf(out, "%s:%u: [app %s]: the app does not open: %s\n", config->path, entry->line, entry->name,
+            why[0] ? why : "it gives no reason");
+    return 1;
+}
+
+static unsigned check_app(const struct config *config, const struct config_app *entry,
+                          const struct host_options *options, FILE *out)
+{
+    const struct pure_app *app;
+    void *handle;
+    char why[512] = "";
+    if (options->load_module(options->context, entry->module, &app, &handle, why, sizeof(why)) < 0) {
+        fprintf(out, "%s:%u: [app %s]: the module cannot be used: %s\n", config->path, entry->line,
+                entry->name, why);
+        return 1;
+    }
+    unsigned problems = check_outputs(config, entry->name, app, out);
+    problems += check_opening(config, entry, app, out);
+    options->unload_module(options->context, handle);
+    return problems;
+}
+
+static bool kernel_refuses(const struct host_options *options, FILE *out)
+{
+    struct io *io;
+    char why[512] = "";
+    int error = options->open_io(options->context, &io, why, sizeof(why));
+    if (error == 0) {
+        io_dispose(io);
+        return false;
+    }
+    fprintf(out, "the kernel: %s\n", why[0] ? why : pure_error_text(error));
+    return true;
+}
+
+struct check_result check_config(const struct config *config, const struct host_options *options, FILE *out)
+{
+    struct check_result result = {0, false};
+    for (unsigned i = 0; i < config->app_count; i++)
+        result.problems += check_app(config, &config->apps[i], options, out);
+    result.kernel = kernel_refuses(options, out);
+    return result;
+}

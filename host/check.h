@@ -1,0 +1,19 @@
+/* `pure-host check`: what can be found wrong before a host is started. */
+#ifndef PURE_HOST_CHECK_H
+#define PURE_HOST_CHECK_H
+
+#include "host/host.h"
+
+#include <stdio.h>
+
+struct check_result {
+    unsigned problems; /* of the configuration and its modules */
+    bool kernel;       /* the kernel refuses io_uring */
+};
+
+/* Loads each module of the configuration, looks whether its app has the outputs that are given one, and asks
+ * for one back end. Writes each problem as one line to `out`, "FILE:LINE: …" where a line is at fault. Starts
+ * nothing. */
+struct check_result check_config(const struct config *config, const struct host_options *options, FILE *out);
+
+#endif

@@ -1,0 +1,215 @@
+#include "host/cli.h"
+
+#include "host/cli_commands.h"
+#include "host/config_values.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum option { TAKES_CONFIG = 1, TAKES_URL = 2, TAKES_JSON = 4 };
+
+struct command {
+    const char *name;
+    int (*run)(const struct cli_arguments *arguments, const struct host_options *options);
+    unsigned takes;                      /* enum option */
+    unsigned operands_min, operands_max; /* at most CLI_OPERANDS_MAX */
+    const char *usage;
+    const char *help;
+};
+
+static const struct command commands[] = {
+    {"run", cli_run, TAKES_CONFIG, 0, 0, "run -c FILE",
+     "Runs the host in the foreground. SIGTERM and SIGINT drain it and end it.\n"},
+    {"check", cli_check, TAKES_CONFIG, 0, 0, "check -c FILE",
+     "Checks the configuration, the apps' modules and the kernel, and starts nothing.\n"
+     "Prints each problem with its file, its line and the remedy.\n"},
+    {"status", cli_show_status, TAKES_CONFIG | TAKES_URL | TAKES_JSON, 0, 0,
+     "status [--json] [-c FILE | --url URL]",
+     "Shows the apps and outlets of a running host, what rests and why.\n"
+     "--json prints the host's own answer.\n"},
+    {"state", cli_show_state, TAKES_CONFIG | TAKES_URL, 1, 1, "state [-c FILE | --url URL] APP",
+     "Prints what an app of a running host shows of its state.\n"},
+    {"send", cli_send, TAKES_CONFIG | TAKES_URL, 2, 3, "send [-c FILE | --url URL] APP EVENT [DATA | -]",
+     "Publishes one event and prints the number under which the app has stored it.\n"
+     "DATA is the event's data, \"-\" takes it from standard input; without either it is empty.\n"},
+};
+
+static const char general_help[] =
+    "\n"
+    "A running host is found by -c FILE (the configuration it runs with), by --url URL, or at\n"
+    "http://" CONFIG_HTTP ". If it needs a token, that comes from FILE or from $PURE_HOST_TOKEN.\n"
+    "\n"
+    "Exit status: 0 done; 1 failed; 2 usage or configuration; 3 the kernel refuses io_uring;\n"
+    "4 the store is degraded.\n";
+
+int cli_fail(enum cli_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("pure-host: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    return status;
+}
+
+static void print_help(void)
+{
+    puts("pure-host runs many small apps in one process and delivers what they send.\n\nusage:");
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+        printf("    pure-host %s\n", commands[i].usage);
+    puts("    pure-host --version | --help | COMMAND --help");
+    fputs(general_help, stdout);
+}
+
+static void print_command_help(const struct command *command)
+{
+    printf("usage: pure-host %s\n\n%s", command->usage, command->help);
+    fputs(general_help, stdout);
+}
+
+/* Whatever was printed has to have arrived: a full disk is a failure. */
+static int finish_output(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    return cli_fail(CLI_FAILED, "standard output cannot be written");
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int fail_unknown_command(const char *name)
+{
+    const char *names[ARRAY_SIZE(commands)];
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+        names[i] = commands[i].name;
+    const char *near = nearest_name(name, names, ARRAY_SIZE(commands));
+    if (near)
+        return cli_fail(CLI_USAGE, "unknown command '%s': did you mean '%s'?", name, near);
+    return cli_fail(CLI_USAGE, "unknown command '%s': see pure-host --help", name);
+}
+
+/* --- arguments --- */
+
+struct reader {
+    char **argv;
+    int argc, at;
+    const struct command *command;
+    struct cli_arguments *arguments;
+};
+
+/* The value of "--name VALUE", "--name=VALUE" or "-n VALUE", if the argument is that option. */
+static bool option_value(struct reader *r, const char *name, const char **value)
+{
+    const char *argument = r->argv[r->at];
+    size_t size = strlen(name);
+    if (strncmp(argument, name, size) != 0)
+        return false;
+    if (argument[size] == '=' && name[1] == '-')
+        *value = argument + size + 1;
+    else if (argument[size] == '\0')
+        *value = r->at + 1 < r->argc ? r->argv[++r->at] : "";
+    else
+        return false;
+    return true;
+}
+
+static int read_option(struct reader *r)
+{
+    struct cli_arguments *arguments = r->arguments;
+    const char *argument = r->argv[r->at];
+    unsigned takes = r->command->takes;
+    if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0)
+        arguments->help = true;
+    else if (strcmp(argument, "--version") == 0)
+        arguments->version = true;
+    else if ((takes & TAKES_JSON) && strcmp(argument, "--json") == 0)
+        arguments->json = true;
+    else if ((takes & TAKES_CONFIG) && option_value(r, "-c", &arguments->config))
+        return arguments->config[0] ? 0 : cli_fail(CLI_USAGE, "-c needs a FILE");
+    else if ((takes & TAKES_URL) && option_value(r, "--url", &arguments->url))
+        return arguments->url[0] ? 0 : cli_fail(CLI_USAGE, "--url needs a URL");
+    else
+        return cli_fail(CLI_USAGE, "unknown option '%s': usage: pure-host %s", argument, r->command->usage);
+    return 0;
+}
+
+static int read_operand(struct reader *r)
+{
+    struct cli_arguments *arguments = r->arguments;
+    if (arguments->operand_count == r->command->operands_max)
+        return cli_fail(CLI_USAGE, "unexpected '%s': usage: pure-host %s", r->argv[r->at], r->command->usage);
+    arguments->operands[arguments->operand_count++] = r->argv[r->at];
+    return 0;
+}
+
+static int read_arguments(struct reader *r)
+{
+    bool options = true;
+    int failed = 0;
+    for (; r->at < r->argc && failed == 0; r->at++) {
+        const char *argument = r->argv[r->at];
+        if (options && strcmp(argument, "--") == 0)
+            options = false;
+        else if (options && argument[0] == '-' && argument[1] != '\0')
+            failed = read_option(r);
+        else
+            failed = read_operand(r);
+    }
+    return failed;
+}
+
+static int check_arguments(const struct command *command, const struct cli_arguments *arguments)
+{
+    if (arguments->operand_count < command->operands_min)
+        return cli_fail(CLI_USAGE, "usage: pure-host %s", command->usage);
+    if (arguments->config && arguments->url)
+        return cli_fail(CLI_USAGE, "-c and --url exclude each other");
+    if (command->takes == TAKES_CONFIG && !arguments->config)
+        return cli_fail(CLI_USAGE, "usage: pure-host %s", command->usage);
+    return 0;
+}
+
+static int run_command(const struct command *command, int argc, char **argv,
+                       const struct host_options *options)
+{
+    struct cli_arguments arguments = {0};
+    struct reader r = {argv, argc, 2, command, &arguments};
+    int failed = read_arguments(&r);
+    if (failed != 0)
+        return failed;
+    if (arguments.help) {
+        print_command_help(command);
+        return CLI_DONE;
+    }
+    if (arguments.version) {
+        puts("pure-host " PURE_VERSION);
+        return CLI_DONE;
+    }
+    failed = check_arguments(command, &arguments);
+    return failed != 0 ? failed : command->run(&arguments, options);
+}
+
+int cli_main(int argc, char **argv, const struct host_options *options)
+{
+    if (argc < 2)
+        return cli_fail(CLI_USAGE, "no command: see pure-host --help");
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_help();
+        return finish_output(CLI_DONE);
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("pure-host " PURE_VERSION);
+        return finish_output(CLI_DONE);
+    }
+    const struct command *command = find_command(argv[1]);
+    if (!command)
+        return fail_unknown_command(argv[1]);
+    return finish_output(run_command(command, argc, argv, options));
+}

@@ -1,0 +1,281 @@
+#include "host/cli_commands.h"
+
+#include "host/check.h"
+#include "host/cli_http.h"
+#include "host/cli_json.h"
+#include "host/config_values.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVENT_DATA_MAX (16u << 20)
+
+static int load_config(struct config *config, const char *path)
+{
+    char error[1024];
+    return config_load(config, path, error, sizeof(error)) < 0 ? cli_fail(CLI_USAGE, "%s", error) : 0;
+}
+
+static enum cli_status status_of(int error)
+{
+    return error == PE_KERNEL ? CLI_KERNEL : error == PE_CONFIG ? CLI_USAGE : CLI_FAILED;
+}
+
+/* --- run, check --- */
+
+int cli_run(const struct cli_arguments *arguments, const struct host_options *options)
+{
+    struct config config;
+    struct host *host;
+    char why[512] = "";
+    int failed = load_config(&config, arguments->config);
+    if (failed != 0)
+        return failed;
+    int error = host_open(&host, &config, options, why, sizeof(why));
+    if (error < 0) {
+        config_dispose(&config);
+        return cli_fail(status_of(error), "%s", why[0] ? why : pure_error_text(error));
+    }
+    error = host_run(host);
+    host_close(host);
+    config_dispose(&config);
+    return error < 0 ? cli_fail(status_of(error), "the host ended: %s", pure_error_text(error)) : CLI_DONE;
+}
+
+int cli_check(const struct cli_arguments *arguments, const struct host_options *options)
+{
+    struct config config;
+    int failed = load_config(&config, arguments->config);
+    if (failed != 0)
+        return failed;
+    struct check_result result = check_config(&config, options, stderr);
+    unsigned apps = config.app_count, outputs = config.output_count;
+    config_dispose(&config);
+    if (result.problems > 0)
+        return CLI_USAGE;
+    if (result.kernel)
+        return CLI_KERNEL;
+    printf("%s is right: %u %s, %u %s\n", arguments->config, apps, apps == 1 ? "app" : "apps", outputs,
+           outputs == 1 ? "output" : "outputs");
+    return CLI_DONE;
+}
+
+/* --- a running host --- */
+
+struct running {
+    struct config config; /* with -c: owns the token */
+    bool configured;
+    struct cli_endpoint endpoint;
+};
+
+static bool is_token(const char *text)
+{
+    size_t size = strlen(text);
+    for (size_t i = 0; i < size; i++)
+        if (text[i] < '!' || text[i] > '~')
+            return false;
+    return size > 0 && size <= CONFIG_TOKEN_MAX;
+}
+
+static int find_running(struct running *running, const struct cli_arguments *arguments)
+{
+    char why[512] = "";
+    memset(running, 0, sizeof(*running));
+    if (arguments->config) {
+        int failed = load_config(&running->config, arguments->config);
+        if (failed != 0)
+            return failed;
+        running->configured = true;
+        cli_endpoint_of_config(&running->endpoint, &running->config);
+    } else {
+        const char *url = arguments->url ? arguments->url : "http://" CONFIG_HTTP;
+        int error = cli_endpoint_of_url(&running->endpoint, url, why, sizeof(why));
+        if (error < 0)
+            return cli_fail(error == PE_NAME_FAILED ? CLI_FAILED : CLI_USAGE, "%s", why);
+    }
+    const char *token = getenv("PURE_HOST_TOKEN");
+    if (token && !running->endpoint.token) {
+        if (!is_token(token))
+            return cli_fail(CLI_USAGE,
+                            "$PURE_HOST_TOKEN: needs 1 to %d printable ASCII characters without "
+                            "spaces",
+                            CONFIG_TOKEN_MAX);
+        running->endpoint.token = token;
+    }
+    return 0;
+}
+
+static void forget_running(struct running *running)
+{
+    if (running->configured)
+        config_dispose(&running->config);
+}
+
+/* A reply's body as part of an error line: its first line, at most 200 printable bytes. */
+static void first_line(const char *body, char *line, size_t size)
+{
+    size_t used = 0;
+    for (; *body && *body != '\n' && *body != '\r' && used + 1 < size; body++)
+        line[used++] = *body < ' ' || *body == 0x7f ? '?' : *body;
+    line[used] = '\0';
+}
+
+static const char *remedy(uint16_t status)
+{
+    switch (status) {
+    case 401:
+    case 403:
+        return ": give the configuration with -c, or the token in $PURE_HOST_TOKEN";
+    case 404:
+        return ": pure-host status lists the apps";
+    case 413:
+        return ": the event is larger than max_body or half of the app's inbox";
+    case 503:
+        return ": try again later";
+    default:
+        return "";
+    }
+}
+
+static int fail_status(const struct cli_reply *reply)
+{
+    char line[201];
+    first_line(reply->body, line, sizeof(line));
+    return cli_fail(CLI_FAILED, "the host answered %u%s%s%s", reply->status, line[0] ? " " : "", line,
+                    remedy(reply->status));
+}
+
+static int print_reply(const struct cli_reply *reply)
+{
+    fwrite(reply->body, 1, reply->size, stdout);
+    if (reply->size > 0 && reply->body[reply->size - 1] != '\n')
+        putchar('\n');
+    return CLI_DONE;
+}
+
+static int print_screen(const struct cli_reply *reply)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    if (cli_json_show(stdout, span_of(reply->body, reply->size), now_ms) < 0)
+        return cli_fail(CLI_FAILED, "the host's answer is not JSON");
+    return CLI_DONE;
+}
+
+/* Gets `path` of the running host and shows it. */
+static int show_resource(const struct cli_arguments *arguments, const char *path,
+                         int (*show)(const struct cli_reply *reply))
+{
+    struct running running;
+    struct cli_reply reply;
+    struct span nothing = {NULL, 0};
+    char why[512] = "";
+    int status = find_running(&running, arguments);
+    if (status == 0) {
+        if (cli_http(&running.endpoint, "GET", path, nothing, &reply, why, sizeof(why)) < 0) {
+            status = cli_fail(CLI_FAILED, "%s", why);
+        } else {
+            status = reply.status == 200 ? show(&reply) : fail_status(&reply);
+            free(reply.body);
+        }
+    }
+    forget_running(&running);
+    return status;
+}
+
+int cli_show_status(const struct cli_arguments *arguments, const struct host_options *options)
+{
+    (void)options;
+    return show_resource(arguments, "/status", arguments->json ? print_reply : print_screen);
+}
+
+static bool is_app(const char *name)
+{
+    if (value_is_name(name, CONFIG_NAME_MAX, ""))
+        return true;
+    cli_fail(CLI_USAGE, "an app's name is 1 to %d letters, digits, '-' or '_'", CONFIG_NAME_MAX);
+    return false;
+}
+
+int cli_show_state(const struct cli_arguments *arguments, const struct host_options *options)
+{
+    (void)options;
+    const char *app = arguments->operands[0];
+    char path[CONFIG_NAME_MAX + 32];
+    if (!is_app(app))
+        return CLI_USAGE;
+    snprintf(path, sizeof(path), "/apps/%s/state", app);
+    return show_resource(arguments, path, print_reply);
+}
+
+/* --- send --- */
+
+/* All of standard input. 0, or a cli_status. */
+static int read_input(char **data, size_t *size)
+{
+    size_t used = 0;
+    ssize_t got = 0;
+    *data = malloc(EVENT_DATA_MAX + 1);
+    if (!*data)
+        return cli_fail(CLI_FAILED, "out of memory");
+    while (used <= EVENT_DATA_MAX && (got = read(STDIN_FILENO, *data + used, EVENT_DATA_MAX + 1 - used)) > 0)
+        used += (size_t)got;
+    if (got < 0)
+        return cli_fail(CLI_FAILED, "standard input cannot be read: %s", strerror(errno));
+    if (used > EVENT_DATA_MAX)
+        return cli_fail(CLI_USAGE, "standard input is larger than %u bytes", EVENT_DATA_MAX);
+    *size = used;
+    return 0;
+}
+
+static int publish(const struct running *running, const char *path, struct span data)
+{
+    struct cli_reply reply;
+    char why[512] = "";
+    uint64_t stored;
+    if (cli_http(&running->endpoint, "POST", path, data, &reply, why, sizeof(why)) < 0)
+        return cli_fail(CLI_FAILED, "%s", why);
+    int status = CLI_DONE;
+    if (reply.status != 200)
+        status = fail_status(&reply);
+    else if (cli_json_number(span_of(reply.body, reply.size), "stored", &stored) < 0)
+        status = cli_fail(CLI_FAILED, "the host's answer states no stored number");
+    else
+        printf("%llu\n", (unsigned long long)stored);
+    free(reply.body);
+    return status;
+}
+
+int cli_send(const struct cli_arguments *arguments, const struct host_options *options)
+{
+    (void)options;
+    const char *app = arguments->operands[0], *event = arguments->operands[1];
+    const char *given = arguments->operand_count > 2 ? arguments->operands[2] : "";
+    if (!is_app(app))
+        return CLI_USAGE;
+    if (!value_is_name(event, EVENT_NAME_MAX, ".~"))
+        return cli_fail(CLI_USAGE, "an event's name is 1 to %d letters, digits, '-', '_', '.' or '~'",
+                        EVENT_NAME_MAX);
+    char path[CONFIG_NAME_MAX + EVENT_NAME_MAX + 32], *input = NULL;
+    struct span data = span_text(given);
+    snprintf(path, sizeof(path), "/apps/%s/events/%s", app, event);
+    int status = 0;
+    if (strcmp(given, "-") == 0) {
+        size_t size = 0;
+        status = read_input(&input, &size);
+        data = span_of(input, size);
+    }
+    struct running running;
+    if (status == 0) {
+        status = find_running(&running, arguments);
+        if (status == 0)
+            status = publish(&running, path, data);
+        forget_running(&running);
+    }
+    free(input);
+    return status;
+}

@@ -1,0 +1,28 @@
+/* The commands, as cli.c calls them. */
+#ifndef PURE_HOST_CLI_COMMANDS_H
+#define PURE_HOST_CLI_COMMANDS_H
+
+#include "host/cli.h"
+
+#define CLI_OPERANDS_MAX 3
+
+struct cli_arguments {
+    const char *config; /* -c FILE; NULL: not given */
+    const char *url;    /* --url URL */
+    bool json;          /* --json */
+    bool help;
+    bool version;
+    const char *operands[CLI_OPERANDS_MAX];
+    unsigned operand_count;
+};
+
+/* "pure-host: …" and a newline to stderr; returns `status`. */
+int cli_fail(enum cli_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+int cli_run(const struct cli_arguments *arguments, const struct host_options *options);
+int cli_check(const struct cli_arguments *arguments, const struct host_options *options);
+int cli_show_status(const struct cli_arguments *arguments, const struct host_options *options);
+int cli_show_state(const struct cli_arguments *arguments, const struct host_options *options);
+int cli_send(const struct cli_arguments *arguments, const struct host_options *options);
+
+#endif

@@ -1,0 +1,416 @@
+#include "host/config_loader.h"
+
+#include "core/clock.h"
+#include "core/record.h"
+#include "host/config_values.h"
+#include "host/inbox.h"
+#include "host/module_path.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A value: as it stands in the file (which messages may quote, unless it is a secret) and what it stands for.
+ */
+struct value {
+    const char *written;
+    char *text;
+};
+
+enum applies { FOR_WEBHOOK = 1 << WIRE_WEBHOOK, FOR_BATCH = 1 << WIRE_BATCH, FOR_PURE = 1 << WIRE_PURE };
+#define FOR_WIRES (FOR_WEBHOOK | FOR_BATCH | FOR_PURE)
+#define FOR_INNER (1 << 8)
+#define FOR_ALL   (FOR_WIRES | FOR_INNER)
+
+struct key {
+    const char *name;
+    int (*read)(struct config_loader *l, const struct key *key, void *field, const struct value *value);
+    size_t offset;     /* of the field in the section's structure */
+    uint64_t min, max; /* of numbers */
+    unsigned applies;  /* outputs: to which kinds and modes */
+};
+
+/* --- readers: each leaves its field alone when it fails --- */
+
+static int keep_text(struct config_loader *l, char **field, const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        return config_fail(l, l->line, "out of memory");
+    value_dispose(*field);
+    *field = copy;
+    return 0;
+}
+
+static int read_any(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+{
+    (void)key;
+    return keep_text(l, field, value->text);
+}
+
+static bool printable(const char *text, char first)
+{
+    for (; *text; text++)
+        if (*text < first || *text > '~')
+            return false;
+    return true;
+}
+
+static int read_content_type(struct config_loader *l, const struct key *key, void *field,
+                             const struct value *value)
+{
+    if (value->text[0] == '\0' || !printable(value->text, ' '))
+        return config_fail(l, l->line, "%s: needs printable ASCII text, such as application/json", key->name);
+    return keep_text(l, field, value->text);
+}
+
+/* A secret: no message holds it. */
+static int read_token(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+{
+    size_t size = strlen(value->text);
+    if (size == 0 || size > CONFIG_TOKEN_MAX || !printable(value->text, '!'))
+        return config_fail(l, l->line, "%s: needs 1 to %d printable ASCII characters without spaces",
+                           key->name, CONFIG_TOKEN_MAX);
+    return keep_text(l, field, value->text);
+}
+
+static int read_name(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+{
+    if (!value_is_name(value->text, key->max, key->max == EVENT_NAME_MAX ? "." : ""))
+        return config_fail(l, l->line, "%s = %s: needs 1 to %u letters, digits, '-' or '_'", key->name,
+                           value->written, (unsigned)key->max);
+    return keep_text(l, field, value->text);
+}
+
+static int read_count(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+{
+    uint64_t count;
+    if (value_count(value->text, &count) < 0 || count < key->min || count > key->max)
+        return config_fail(l, l->line, "%s = %s: needs a whole number from %u to %u", key->name,
+                           value->written, (unsigned)key->min, (unsigned)key->max);
+    *(uint32_t *)field = (uint32_t)count;
+    return 0;
+}
+
+static int read_loops(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+{
+    uint64_t count;
+    if (value_count(value->text, &count) < 0 || count != 1)
+        return config_fail(l, l->line, "%s = %s: this version has one sending loop: write %s = 1", key->name,
+                           value->written, key->name);
+    *(uint32_t *)field = 1;
+    return 0;
+}
+
+static int check_size(struct config_loader *l, const struct key *key, const struct value *value,
+                      uint64_t *bytes)
+{
+    char min[24], max[24];
+    if (value_size(value->text, bytes) == 0 && *bytes >= key->min && *bytes <= key->max)
+        return 0;
+    value_show_size(min, sizeof(min), key->min);
+    value_show_size(max, sizeof(max), key->max);
+    return config_fail(l, l->line, "%s = %s: needs a size from %s to %s, in bytes or with K, M or G",
+                       key->name, value->written, min, max);
+}
+
+static int read_size(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+{
+    uint64_t bytes;
+    if (check_size(l, key, value, &bytes) < 0)
+        return PE_CONFIG;
+    *(uint64_t *)field = bytes;
+    return 0;
+}
+
+static int read_size32(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+{
+    uint64_t bytes;
+    if (check_size(l, key, value, &bytes) < 0)
+        return PE_CONFIG;
+    *(uint32_t *)field = (uint32_t)bytes;
+    return 0;
+}
+
+static int read_time(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+{
+    uint64_t ns;
+    char min[24], max[24];
+    if (value_time(value->text, &ns) == 0 && ns >= key->min && ns <= key->max) {
+        *(uint64_t *)field = ns;
+        return 0;
+    }
+    value_show_time(min, sizeof(min), key->min);
+    value_show_time(max, sizeof(max), key->max);
+    return config_fail(l, l->line, "%s = %s: needs a time from %s to %s, with ms, s, m or h", key->name,
+                       value->written, min, max);
+}
+
+static int read_store(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+{
+    if (strcmp(value->text, "memory") != 0)
+        return config_fail(l, l->line, "%s = %s: this version keeps everything in memory: write %s = memory",
+                           key->name, value->written, key->name);
+    return keep_text(l, field, value->text);
+}
+
+/* A path with a slash is relative to the configuration's directory; without one it is a name among the
+ * installed apps. */
+static int read_module(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+{
+    char path[4096];
+    if (value->text[0] == '\0')
+        return config_fail(l, l->line, "%s: needs the path of a module, or the name of an installed one",
+                           key->name);
+    if (module_path(path, sizeof(path), l->directory, value->text) < 0)
+        return config_fail(l, l->line, "%s = %s: the path is too long", key->name, value->written);
+    return keep_text(l, field, path);
+}
+
+static int read_port(const char *text, uint16_t *port)
+{
+    uint64_t number;
+    if (value_count(text, &number) < 0 || number > UINT16_MAX)
+        return PE_CONFIG;
+    *port = (uint16_t)number;
+    return 0;
+}
+
+/* "ADDRESS:PORT" or "[ADDRESS]:PORT"; the address is cut off in place. */
+static int read_address(char *text, struct sockaddr_storage *address, socklen_t *len)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
+    char *colon = strrchr(text, ':');
+    uint16_t port;
+    if (!colon || read_port(colon + 1, &port) < 0)
+        return PE_CONFIG;
+    *colon = '\0';
+    memset(address, 0, sizeof(*address));
+    if (text[0] == '[' && colon[-1] == ']') {
+        colon[-1] = '\0';
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons(port);
+        *len = sizeof(*v6);
+        return inet_pton(AF_INET6, text + 1, &v6->sin6_addr) == 1 ? 0 : PE_CONFIG;
+    }
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(port);
+    *len = sizeof(*v4);
+    return inet_pton(AF_INET, text, &v4->sin_addr) == 1 ? 0 : PE_CONFIG;
+}
+
+static int read_http(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+{
+    struct sockaddr_storage address;
+    socklen_t len;
+    char text[64];
+    if ((size_t)snprintf(text, sizeof(text), "%s", value->text) >= sizeof(text) ||
+        read_address(text, &address, &len) < 0)
+        return config_fail(l, l->line,
+                           "%s = %s: needs an IP address and a port, such as 127.0.0.1:7070 or "
+                           "[::1]:7070",
+                           key->name, value->written);
+    l->config->http_address = address;
+    l->config->http_address_len = len;
+    return keep_text(l, field, value->text);
+}
+
+static int read_inner(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+{
+    struct config_output *output = field;
+    if (config_key_line(l, "wire") > 0)
+        return config_fail(l, l->line, "inner: this output is a wire already (line %u): keep one of the two",
+                           config_key_line(l, "wire"));
+    output->kind = OUTPUT_INNER;
+    return read_name(l, key, &output->inner_app, value);
+}
+
+/* No message quotes a URL: its query may be a secret. */
+static int read_wire(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+{
+    struct config_output *output = field;
+    struct url url;
+    const char *why = "";
+    if (config_key_line(l, "inner") > 0)
+        return config_fail(l, l->line,
+                           "wire: this output is an inner one already (line %u): keep one of the "
+                           "two",
+                           config_key_line(l, "inner"));
+    if (url_parse(&url, value->text, &why) < 0)
+        return config_fail(l, l->line, "%s: %s", key->name, why);
+    if (url.tls)
+        return config_fail(l, l->line,
+                           "%s: this version speaks http only: write an http URL, of a TLS proxy "
+                           "on this machine if need be",
+                           key->name);
+    output->kind = OUTPUT_WIRE;
+    output->url = url;
+    return keep_text(l, &output->url_text, value->text);
+}
+
+static int read_mode(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+{
+    static const char *const names[] = {
+        [WIRE_WEBHOOK] = "webhook", [WIRE_BATCH] = "batch", [WIRE_PURE] = "pure"};
+    for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
+        if (strcmp(value->text, names[i]) == 0) {
+            *(enum wire_mode *)field = (enum wire_mode)i;
+            return 0;
+        }
+    const char *near = nearest_name(value->text, names, ARRAY_SIZE(names));
+    if (near)
+        return config_fail(l, l->line, "%s = %s: unknown: did you mean '%s'?", key->name, value->written,
+                           near);
+    return config_fail(l, l->line, "%s = %s: unknown: known are webhook, batch, pure", key->name,
+                       value->written);
+}
+
+/* --- the keys; docs/configuration.md describes each --- */
+
+#define HOST(field)   offsetof(struct config, field)
+#define APP(field)    offsetof(struct config_app, field)
+#define OUTPUT(field) offsetof(struct config_output, field)
+#define KIB           UINT64_C(1024)
+#define MIB           (1024 * KIB)
+#define GIB           (1024 * MIB)
+#define HOUR          (3600 * NS_PER_S)
+
+static const struct key host_keys[] = {
+    {"name", read_name, HOST(name), 1, EVENT_NAME_MAX, 0},
+    {"http", read_http, HOST(http), 0, 0, 0},
+    {"token", read_token, HOST(token), 0, 0, 0},
+    {"store", read_store, HOST(store), 0, 0, 0},
+    {"owners", read_count, HOST(owners), 1, 64, 0},
+    {"loops", read_loops, HOST(loops), 1, 1, 0},
+    {"connections", read_count, HOST(connections), 1, 65536, 0},
+    {"max_body", read_size, HOST(max_body), KIB, 256 * MIB, 0},
+    {"body_memory", read_size, HOST(body_memory), KIB, 64 * GIB, 0},
+    {"request_timeout", read_time, HOST(request_ns), 100 * NS_PER_MS, 24 * HOUR, 0},
+    {"idle_timeout", read_time, HOST(idle_ns), 100 * NS_PER_MS, 24 * HOUR, 0},
+};
+
+static const struct key app_keys[] = {
+    {"module", read_module, APP(module), 0, 0, 0},
+    {"arg", read_any, APP(arg), 0, 0, 0},
+    {"inbox", read_size, APP(inbox_bytes), 64 * KIB, GIB, 0},
+};
+
+static const struct key output_keys[] = {
+    {"inner", read_inner, 0, 1, CONFIG_NAME_MAX, FOR_ALL},
+    {"wire", read_wire, 0, 0, 0, FOR_ALL},
+    {"event", read_name, OUTPUT(event), 1, EVENT_NAME_MAX, FOR_INNER | FOR_PURE},
+    {"queue", read_size, OUTPUT(queue_bytes), 4 * KIB, GIB, FOR_ALL},
+    {"max_record", read_size32, OUTPUT(max_record), 1, 256 * MIB, FOR_ALL},
+    {"mode", read_mode, OUTPUT(mode), 0, 0, FOR_WIRES},
+    {"app", read_name, OUTPUT(wire_app), 1, CONFIG_NAME_MAX, FOR_PURE},
+    {"token", read_token, OUTPUT(token), 0, 0, FOR_WIRES},
+    {"content_type", read_content_type, OUTPUT(content_type), 0, 0, FOR_WEBHOOK},
+    {"batch_bytes", read_size, OUTPUT(batch_bytes), KIB, 256 * MIB, FOR_BATCH | FOR_PURE},
+    {"batch_records", read_count, OUTPUT(batch_records), 0, 1000000000, FOR_BATCH | FOR_PURE},
+    {"progress_timeout", read_time, OUTPUT(progress_ns), 100 * NS_PER_MS, HOUR, FOR_WIRES},
+    {"reply_timeout", read_time, OUTPUT(reply_ns), 100 * NS_PER_MS, 24 * HOUR, FOR_WIRES},
+    {"total_timeout", read_time, OUTPUT(total_ns), 100 * NS_PER_MS, 24 * HOUR, FOR_WIRES},
+    {"backoff_min", read_time, OUTPUT(backoff_min_ns), NS_PER_MS, HOUR, FOR_WIRES},
+    {"backoff_max", read_time, OUTPUT(backoff_max_ns), NS_PER_MS, 24 * HOUR, FOR_WIRES},
+};
+
+static const struct {
+    const struct key *keys;
+    unsigned count;
+} tables[CONFIG_SECTIONS] = {
+    [SECTION_HOST] = {host_keys, ARRAY_SIZE(host_keys)},
+    [SECTION_APP] = {app_keys, ARRAY_SIZE(app_keys)},
+    [SECTION_OUTPUT] = {output_keys, ARRAY_SIZE(output_keys)},
+};
+
+_Static_assert(ARRAY_SIZE(host_keys) <= CONFIG_KEYS_MAX && ARRAY_SIZE(output_keys) <= CONFIG_KEYS_MAX,
+               "lines[] has room for each table");
+
+static void *section_structure(struct config_loader *l)
+{
+    struct config *config = l->config;
+    switch (l->section) {
+    case SECTION_APP:
+        return &config->apps[config->app_count - 1];
+    case SECTION_OUTPUT:
+        return &config->outputs[config->output_count - 1];
+    default:
+        return config;
+    }
+}
+
+static int fail_unknown(struct config_loader *l, const char *name)
+{
+    const char *names[CONFIG_KEYS_MAX], *section = config_section_text(l->section);
+    char list[512] = "";
+    unsigned count = tables[l->section].count;
+    for (unsigned i = 0; i < count; i++) {
+        names[i] = tables[l->section].keys[i].name;
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", names[i]);
+    }
+    const char *near = nearest_name(name, names, count);
+    if (near)
+        return config_fail(l, l->line, "unknown key '%s' in %s: did you mean '%s'?", name, section, near);
+    return config_fail(l, l->line, "unknown key '%s' in %s: known are %s", name, section, list);
+}
+
+int config_read_key(struct config_loader *l, const char *key, const char *written)
+{
+    unsigned place = 0, count = tables[l->section].count;
+    const struct key *keys = tables[l->section].keys;
+    while (place < count && strcmp(keys[place].name, key) != 0)
+        place++;
+    if (place == count)
+        return fail_unknown(l, key);
+    if (l->lines[place] > 0)
+        return config_fail(l, l->line, "'%s' is given twice: it stands in line %u already", key,
+                           l->lines[place]);
+    struct value value = {written, NULL};
+    char why[512];
+    if (value_resolve(written, l->directory, &value.text, why, sizeof(why)) < 0)
+        return config_fail(l, l->line, "%s: %s", key, why);
+    char *field = (char *)section_structure(l) + keys[place].offset;
+    int error = keys[place].read(l, &keys[place], field, &value);
+    value_dispose(value.text);
+    l->lines[place] = l->line;
+    return error;
+}
+
+unsigned config_key_line(const struct config_loader *l, const char *key)
+{
+    for (unsigned i = 0; i < tables[l->section].count; i++)
+        if (strcmp(tables[l->section].keys[i].name, key) == 0)
+            return l->lines[i];
+    return 0;
+}
+
+static const char *applies_text(unsigned applies)
+{
+    switch (applies) {
+    case FOR_WEBHOOK:
+        return "wires with mode = webhook";
+    case FOR_PURE:
+        return "wires with mode = pure";
+    case FOR_BATCH | FOR_PURE:
+        return "wires with mode = batch or pure";
+    case FOR_INNER | FOR_PURE:
+        return "inner outputs and wires with mode = pure";
+    default:
+        return "wires";
+    }
+}
+
+const char *config_misplaced_key(const struct config_loader *l, const struct config_output *output,
+                                 const char **belongs)
+{
+    unsigned here = output->kind == OUTPUT_INNER ? FOR_INNER : 1u << output->mode;
+    for (unsigned i = 0; i < ARRAY_SIZE(output_keys); i++)
+        if (l->lines[i] > 0 && !(output_keys[i].applies & here)) {
+            *belongs = applies_text(output_keys[i].applies);
+            return output_keys[i].name;
+        }
+    return NULL;
+}

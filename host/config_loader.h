@@ -1,0 +1,47 @@
+/* Between config.c (the file, its sections, what must fit together) and config_keys.c (the keys and their
+ * values). Nothing else includes it. */
+#ifndef PURE_HOST_CONFIG_LOADER_H
+#define PURE_HOST_CONFIG_LOADER_H
+
+#include "host/config.h"
+
+enum config_section { SECTION_NONE, SECTION_HOST, SECTION_APP, SECTION_OUTPUT, CONFIG_SECTIONS };
+
+/* The most keys a section knows. */
+#define CONFIG_KEYS_MAX 24
+
+struct config_loader {
+    struct config *config;
+    const char *path;
+    char directory[4096]; /* of the file: relative paths start here */
+    struct span left;     /* of the text, not read yet */
+    unsigned line;        /* the one read last, from 1 */
+    enum config_section section;
+    unsigned section_line;
+    unsigned host_line;              /* of [host]; 0: none */
+    unsigned lines[CONFIG_KEYS_MAX]; /* of the section's keys, by their place in its table; 0: not given */
+    bool failed;                     /* `error` is set, and nothing more is read */
+    unsigned failed_at;              /* `line` then */
+    char *error;
+    size_t error_size;
+};
+
+/* The first failure's text, "FILE:LINE: …", control bytes replaced. Returns PE_CONFIG. */
+int config_fail(struct config_loader *l, unsigned line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The section as messages call it. */
+const char *config_section_text(enum config_section section);
+
+/* Reads `key = written` into the current section's structure. 0 or PE_CONFIG. */
+int config_read_key(struct config_loader *l, const char *key, const char *written);
+
+/* The line of a key of the current section, 0 if it was not given. */
+unsigned config_key_line(const struct config_loader *l, const char *key);
+
+/* A key of the current [output] that was given and does not apply to it: its name, or NULL. `*belongs` says
+ * what it is for. */
+const char *config_misplaced_key(const struct config_loader *l, const struct config_output *output,
+                                 const char **belongs);
+
+#endif

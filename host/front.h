@@ -1,0 +1,130 @@
+/* The HTTP front: an HTTP/1.1 server (RFC 9110, RFC 9112) on one loop of its own thread. It takes events into
+ * the apps' inboxes, answers once their results are there, and shows the host's state.
+ *
+ *     front.c              accepts; the pool of connections; tasks: pushes, results
+ *     front_client.c       one connection: input, the order of replies, deadlines, its end
+ *     front_request.c      from a head to a request: what is wanted, by whom, how the body comes
+ *     front_routes.c       which resource, which app; the answers that are texts
+ *     front_body.c         bodies into inboxes: events, lines, records
+ *     front_reply.c        replies into a connection's output
+ *
+ * One step: completions (bytes come in, are parsed in place and put into inboxes) mark apps and connections;
+ * the front's task then pushes each touched inbox once and sends each touched connection's ready replies in
+ * one send. An app's task takes results as a batch and does the same for the connections they complete.
+ *
+ * Bounds: connections and bodies as configured; 64 unanswered requests a connection, then it is not read; a
+ * head of HTTP_HEAD_MAX; a body that is not stored is discarded up to 256 KiB; deadlines on everything a
+ * client does. Above the limit of connections a few more are accepted to be told 503; above these, none
+ * (they wait in the kernel's backlog; those that come in the same batch as the last are closed). */
+#ifndef PURE_HOST_FRONT_H
+#define PURE_HOST_FRONT_H
+
+#include "host/registry.h"
+#include "host/waiters.h"
+#include "wire/http.h"
+
+struct client;
+struct front;
+
+/* One app, as the front sees it. */
+struct front_app {
+    struct task task; /* results are there */
+    struct front *front;
+    struct registry_app *app;
+    struct span name;
+    struct waiters waiters;
+    struct front_app *same_hash; /* next in the bucket */
+    struct front_app *touched_next;
+    bool touched; /* its inbox has runs that are not pushed */
+};
+
+struct front_counters {
+    uint64_t accepted;
+    uint64_t refused;      /* connections over the limit */
+    uint64_t accept_fails; /* mostly for want of descriptors */
+    uint64_t requests;
+    uint64_t replies[6]; /* by status / 100 */
+    uint64_t timeouts;   /* slow heads, bodies and readers */
+    uint64_t body_bytes; /* taken in */
+};
+
+struct front {
+    const struct registry *registry;
+    const struct config *config;
+    struct loop *loop;
+    struct log *log;
+    struct task task; /* pushes and sends what completions have marked */
+    int listener;
+    struct io_op accept;
+    struct io_op close_listener;
+    struct timer accept_again; /* after a failed accept */
+    uint64_t accept_backoff_ns;
+    /* connections */
+    struct client *clients; /* [pool] */
+    uint32_t pool;          /* the configured number, and some to refuse with */
+    uint32_t open;          /* not free, not yet closed: at most pool */
+    struct client *free;
+    struct client *ready_first, *ready_last; /* have something to send or to look at */
+    bool in_round;                           /* a task of the front runs: it will look at them */
+    uint32_t closing_surplus;                /* descriptors over the pool, being closed */
+    bool accepting;                          /* accepts are wanted */
+    bool stopping;
+    bool listener_closed;
+    /* apps */
+    struct front_app *apps; /* [registry->app_count] */
+    unsigned joined;        /* of them, how many have their task */
+    struct front_app **buckets;
+    uint32_t bucket_mask;
+    struct front_app *touched;
+    /* bodies and other kept bytes of all connections: at most config->body_memory */
+    uint64_t kept_bytes;
+    /* scratch of one request; caches of one step and one second */
+    struct http_head head;
+    uint64_t wall_ms, wall_at_ns; /* the wall clock as of loop->now_ns == wall_at_ns */
+    uint64_t date_s;              /* second of `date` */
+    char date[30];                /* IMF-fixdate, RFC 9110 section 5.6.7 */
+    uint64_t started_ns;
+    struct front_counters counters;
+};
+
+/* Room that the front needs in its loop. */
+uint32_t front_tasks(const struct registry *registry);
+uint32_t front_timers(const struct config *config);
+
+/* Listens on config->http_address and joins every inbox (inbox->front, front_slot) to its loop. Before the
+ * threads run. 0, or a negative errno with nothing left to dispose. */
+int front_init(struct front *front, const struct registry *registry, struct loop *loop, struct log *log);
+
+/* Accepts no more, closes idle connections, answers the requests that are open and closes. On the loop's
+ * thread. Step the loop until front_stopped; a client that is slow delays that by its deadlines at most, an
+ * app that does not answer without end: the caller has the last word. */
+void front_stop(struct front *front);
+bool front_stopped(const struct front *front);
+
+/* Closes what is open, without answers: then, too, step until front_stopped. */
+void front_abort(struct front *front);
+
+/* After front_stopped, or when the loop's io has been disposed of and nothing completes any more. */
+void front_dispose(struct front *front);
+
+/* --- for the front's own parts --- */
+
+/* The client is to be run (client_run) in this step, or the next if none is under way. */
+void front_want(struct front *front, struct client *client);
+
+/* The app's inbox has runs to push. */
+void front_touch(struct front *front, struct front_app *app);
+
+/* The client has closed: it may serve another connection. */
+void front_release(struct front *front, struct client *client);
+
+/* FNV-1a: for the names of apps, which the configuration gives. */
+static inline uint32_t front_hash(struct span name)
+{
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < name.size; i++)
+        hash = (hash ^ name.data[i]) * 16777619u;
+    return hash;
+}
+
+#endif

@@ -1,0 +1,534 @@
+#include "host/front_client.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "host/front_body.h"
+#include "host/front_reply.h"
+#include "host/front_request.h"
+
+#define PROGRESS_NS (10 * NS_PER_S) /* a client that takes no byte of its replies for so long is closed */
+#define LINGER_NS   (2 * NS_PER_S)
+
+static bool ready(const struct exchange *x)
+{
+    return !x->receiving && x->runs == 0;
+}
+
+/* The front's task is to look at it. */
+static void want(struct client *c)
+{
+    if (!c->closing)
+        front_want(c->front, c);
+}
+
+/* --- deadlines --- */
+
+static bool idle(const struct client *c)
+{
+    return c->first == c->end && c->request_ns == NEVER && !stream_sending(&c->stream) && !c->lingering;
+}
+
+static uint64_t deadline_ns(const struct client *c)
+{
+    uint64_t due_ns = min_u64(c->request_ns, c->linger_ns);
+    if (stream_sending(&c->stream))
+        due_ns = min_u64(due_ns, c->progress_ns);
+    return idle(c) ? min_u64(due_ns, c->idle_ns) : due_ns;
+}
+
+/* A timer that is set too early finds that out when it fires; only one that is too late is set anew. */
+static void arm(struct client *c)
+{
+    uint64_t due_ns = deadline_ns(c);
+    if (!c->closing && due_ns < c->timer.due_ns)
+        timer_set(&c->front->loop->timers, &c->timer, due_ns);
+}
+
+static void request_timed_out(struct client *c)
+{
+    c->front->counters.timeouts++;
+    if (c->reading == READING_HEAD)
+        client_add_exchange(c);
+    client_refuse(c, 408, "the request did not come in in time");
+}
+
+static void fired(struct timer *timer, uint64_t now_ns)
+{
+    struct client *c = container_of(timer, struct client, timer);
+    if (stream_sending(&c->stream) && now_ns >= c->progress_ns) {
+        c->front->counters.timeouts++;
+        client_close(c);
+    } else if (now_ns >= c->linger_ns || (idle(c) && now_ns >= c->idle_ns)) {
+        client_close(c);
+    } else if (now_ns >= c->request_ns) {
+        request_timed_out(c);
+    }
+    arm(c);
+}
+
+/* A request has begun with its first byte, unless we are not reading it. */
+static void clock_request(struct client *c)
+{
+    bool begun = c->reading == READING_BODY || (c->reading == READING_HEAD && c->kept_size > 0 && !c->paused);
+    if (!begun)
+        c->request_ns = NEVER;
+    else if (c->request_ns == NEVER)
+        c->request_ns = c->front->loop->now_ns + c->front->config->request_ns;
+    arm(c);
+}
+
+/* --- exchanges --- */
+
+struct exchange *client_add_exchange(struct client *c)
+{
+    assert(client_unanswered(c) < FRONT_PIPELINE);
+    struct exchange *x = client_exchange(c, c->end++);
+    *x = (struct exchange){.receiving = true};
+    c->reading = READING_BODY;
+    c->body.framing = (struct http_body){.framing = HTTP_NO_BODY};
+    c->body.sink = SINK_DISCARD;
+    c->body.received = 0;
+    return x;
+}
+
+void client_awaits(struct client *c, struct front_app *app)
+{
+    client_last(c)->runs++;
+    waiters_add(&app->waiters, (struct waiter){c->index, c->generation, c->end - 1});
+    front_touch(c->front, app);
+}
+
+/* The last exchange if it can still be changed: its reply is not written yet. */
+static struct exchange *open_exchange(struct client *c)
+{
+    return c->first != c->end ? client_last(c) : NULL;
+}
+
+static void answer(struct client *c, uint16_t status, const char *text)
+{
+    struct exchange *x = open_exchange(c);
+    if (!x || !x->receiving)
+        return; /* answered before */
+    x->status = status;
+    x->refused = text;
+    x->receiving = false;
+    x->expects = false;
+    want(c);
+}
+
+void client_finish(struct client *c)
+{
+    struct exchange *x = open_exchange(c);
+    if (x) {
+        x->receiving = x->expects = false;
+        x->close = true;
+    }
+    c->reading = READING_NOTHING;
+    c->request_ns = NEVER;
+    c->lingers = true;
+    front_body_release(c);
+    want(c);
+}
+
+void client_refuse(struct client *c, uint16_t status, const char *text)
+{
+    answer(c, status, text);
+    client_finish(c);
+}
+
+void client_decline(struct client *c, uint16_t status, const char *text)
+{
+    const struct http_body *framing = &c->body.framing;
+    bool unsure = client_last(c)->expects;
+    bool too_much = framing->framing == HTTP_SIZED && framing->left > FRONT_DISCARD_BYTES;
+    if (unsure || too_much) {
+        client_refuse(c, status, text);
+        return;
+    }
+    answer(c, status, text);
+    front_body_release(c);
+    c->body.sink = SINK_DISCARD;
+    c->body.received = 0;
+}
+
+static void show(struct exchange *x, struct span text)
+{
+    x->text = malloc(text.size + 1);
+    if (!x->text) {
+        x->error = -ENOMEM;
+        return;
+    }
+    if (text.size > 0)
+        memcpy(x->text, text.data, text.size);
+    x->text_size = (uint32_t)text.size;
+    bool json = text.size > 0 && (text.data[0] == '{' || text.data[0] == '[');
+    x->type = json ? "application/json" : "text/plain; charset=utf-8";
+}
+
+void client_result(struct client *c, uint32_t exchange, const struct run_result *result)
+{
+    struct exchange *x = client_exchange(c, exchange);
+    assert(exchange - c->first < client_unanswered(c) && x->runs > 0);
+    x->runs--;
+    if (result->error < 0 && x->error == 0)
+        x->error = result->error;
+    if (x->kind == EXCHANGE_SHOW && result->error == 0)
+        show(x, result->text);
+    x->stored = result->stored;
+    x->stored_known = true;
+    if (ready(x) && exchange == c->first)
+        want(c);
+}
+
+/* --- output --- */
+
+static void drop_text(struct client *c)
+{
+    free(c->text);
+    c->text = NULL;
+    c->text_size = 0;
+}
+
+/* While the host stops, the reply to the last request that was read is the last. */
+static void close_if_stopping(struct client *c, struct exchange *x)
+{
+    if (!c->front->stopping || c->first + 1 != c->end || c->reading != READING_HEAD)
+        return;
+    x->close = true;
+    c->reading = READING_NOTHING;
+    c->lingers = true;
+}
+
+static void write_ready(struct client *c)
+{
+    while (c->first != c->end && !c->text && c->output_size + FRONT_REPLY_MAX <= FRONT_OUTPUT_BYTES) {
+        struct exchange *x = client_exchange(c, c->first);
+        if (x->expects) {
+            front_reply_continue(c);
+            x->expects = false;
+        }
+        if (!ready(x))
+            break;
+        close_if_stopping(c, x);
+        c->front->counters.replies[front_reply_put(c, x) / 100]++;
+        c->first++;
+    }
+}
+
+static void send_ready(struct client *c)
+{
+    if (stream_sending(&c->stream))
+        return;
+    c->output_size = 0;
+    write_ready(c);
+    if (c->output_size == 0)
+        return;
+    struct iovec parts[2] = {{c->output, c->output_size}, {c->text, c->text_size}};
+    stream_send(&c->stream, parts, c->text ? 2 : 1);
+    c->progress_ns = c->front->loop->now_ns + PROGRESS_NS;
+}
+
+static bool has_work(const struct client *c)
+{
+    const struct exchange *x = &c->exchanges[c->first % FRONT_PIPELINE];
+    return (c->first != c->end && (ready(x) || x->expects)) || c->paused || c->peer_ended ||
+           c->reading == READING_NOTHING;
+}
+
+static void sent(struct stream *s, size_t size, bool all)
+{
+    (void)size;
+    struct client *c = container_of(s, struct client, stream);
+    c->progress_ns = c->front->loop->now_ns + PROGRESS_NS;
+    if (!all)
+        return;
+    drop_text(c);
+    c->idle_ns = c->front->loop->now_ns + c->front->config->idle_ns;
+    if (has_work(c))
+        want(c);
+    arm(c);
+}
+
+/* --- input --- */
+
+static void end_of_request(struct client *c)
+{
+    struct exchange *x = client_last(c);
+    x->receiving = false;
+    front_body_release(c);
+    c->request_ns = NEVER;
+    c->reading = x->close ? READING_NOTHING : READING_HEAD;
+    if (open_exchange(c) && ready(client_exchange(c, c->first)))
+        want(c);
+}
+
+/* Takes bytes of the body; returns how many. */
+static size_t take_body(struct client *c, struct span bytes)
+{
+    size_t used;
+    if (bytes.size > 0)
+        client_last(c)->expects = false; /* it did not wait for 100 (Continue) */
+    if (front_body_take(c, bytes, &used) && c->reading == READING_BODY)
+        end_of_request(c);
+    return used;
+}
+
+/* Takes a head, if it is whole, and a body without bytes. Returns the size of what it took; 0: more is
+ * needed.
+ */
+static size_t take_head(struct client *c, struct span bytes)
+{
+    int size = http_request_head(bytes, &c->scanned, &c->front->head);
+    if (size == PE_INCOMPLETE)
+        return 0;
+    c->scanned = 0;
+    if (size < 0) {
+        front_request_malformed(c, bytes, size);
+        return bytes.size;
+    }
+    front_request_begin(c);
+    if (client_last(c)->expects)
+        want(c);
+    const struct http_body *body = &c->body.framing;
+    bool empty = body->framing == HTTP_NO_BODY || (body->framing == HTTP_SIZED && body->left == 0);
+    if (c->reading == READING_BODY && empty)
+        take_body(c, span_of(NULL, 0));
+    return (size_t)size;
+}
+
+static void stop_reading(struct client *c)
+{
+    c->paused = true;
+    stream_read(&c->stream, false);
+}
+
+/* Takes what can be taken now of `bytes`; returns how much. */
+static size_t take_input(struct client *c, struct span bytes)
+{
+    size_t used = 0;
+    while (used < bytes.size && c->reading != READING_NOTHING) {
+        struct span rest = span_of(bytes.data + used, bytes.size - used);
+        if (c->reading == READING_HEAD && client_unanswered(c) == FRONT_PIPELINE) {
+            stop_reading(c);
+            break;
+        }
+        size_t took = c->reading == READING_HEAD ? take_head(c, rest) : take_body(c, rest);
+        if (took == 0)
+            break;
+        used += took;
+    }
+    return used;
+}
+
+static void forget_kept(struct client *c)
+{
+    c->kept_size = 0;
+    front_forget(c->front, &c->kept, &c->kept_room);
+}
+
+/* After the last request: bytes are discarded, within bounds. Before its reply is out, the bound is the
+ * kernel's. */
+static void discard(struct client *c, size_t size)
+{
+    c->lingers = true;
+    c->linger_bytes += size;
+    if (c->linger_bytes <= FRONT_LINGER_BYTES)
+        return;
+    if (c->lingering)
+        client_close(c);
+    else
+        stream_read(&c->stream, false);
+}
+
+/* There is no memory for what came: an end with notice, if one more reply can be. */
+static void overflow(struct client *c)
+{
+    if (c->reading == READING_HEAD && client_unanswered(c) < FRONT_PIPELINE)
+        client_add_exchange(c);
+    client_refuse(c, 503, "too much is coming in");
+}
+
+static void keep_input(struct client *c, struct span bytes)
+{
+    if (front_keep(c->front, &c->kept, &c->kept_room, (uint64_t)c->kept_size + bytes.size) < 0) {
+        overflow(c);
+        return;
+    }
+    memcpy(c->kept + c->kept_size, bytes.data, bytes.size);
+    c->kept_size += (uint32_t)bytes.size;
+}
+
+static void take_kept(struct client *c)
+{
+    size_t used = take_input(c, span_of(c->kept, c->kept_size));
+    size_t left = c->kept_size - used;
+    if (left > 0 && used > 0)
+        memmove(c->kept, c->kept + used, left);
+    c->kept_size = (uint32_t)left;
+}
+
+static void take_bytes(struct client *c, struct span bytes)
+{
+    if (c->kept_size > 0 || c->paused) {
+        keep_input(c, bytes);
+        if (!c->paused && c->reading != READING_NOTHING)
+            take_kept(c);
+    } else {
+        size_t used = take_input(c, bytes);
+        if (used < bytes.size && c->reading != READING_NOTHING)
+            keep_input(c, span_of(bytes.data + used, bytes.size - used));
+        else if (used < bytes.size)
+            c->lingers = true;
+    }
+}
+
+static void settle_input(struct client *c)
+{
+    if (c->reading == READING_NOTHING && c->kept_size > 0)
+        c->lingers = true;
+    if (c->reading == READING_NOTHING || c->kept_size == 0)
+        forget_kept(c);
+    if (c->peer_ended && c->reading == READING_BODY)
+        client_refuse(c, 400, "the body ended early");
+    clock_request(c);
+}
+
+static void data(struct stream *s, const uint8_t *bytes, size_t size)
+{
+    struct client *c = container_of(s, struct client, stream);
+    if (c->reading == READING_NOTHING) {
+        discard(c, size);
+        return;
+    }
+    take_bytes(c, span_of(bytes, size));
+    settle_input(c);
+}
+
+/* Reads on once half of the replies that were too many are out. */
+static void go_on(struct client *c)
+{
+    if (!c->paused || client_unanswered(c) > FRONT_PIPELINE / 2)
+        return;
+    c->paused = false;
+    take_kept(c);
+    settle_input(c);
+    if (!c->paused)
+        stream_read(&c->stream, true);
+}
+
+/* --- the end --- */
+
+static void end_if_done(struct client *c)
+{
+    bool done = c->reading == READING_NOTHING || (c->peer_ended && !c->paused);
+    if (!done || c->first != c->end || stream_sending(&c->stream) || c->lingering)
+        return;
+    if (c->peer_ended || !c->lingers) {
+        client_close(c);
+        return;
+    }
+    c->lingering = true;
+    c->linger_bytes = 0;
+    c->linger_ns = c->front->loop->now_ns + LINGER_NS;
+    stream_shutdown(&c->stream);
+    stream_read(&c->stream, true);
+}
+
+static void ended(struct stream *s)
+{
+    struct client *c = container_of(s, struct client, stream);
+    c->peer_ended = true;
+    if (c->lingering) {
+        client_close(c);
+        return;
+    }
+    if (!c->paused)
+        settle_input(c);
+    want(c);
+}
+
+static void failed(struct stream *s, int error)
+{
+    (void)error;
+    client_close(container_of(s, struct client, stream));
+}
+
+/* Late results find nobody from now on. */
+static void forget_requests(struct client *c)
+{
+    c->generation++;
+    front_body_release(c);
+    forget_kept(c);
+    for (; c->first != c->end; c->first++)
+        free(client_exchange(c, c->first)->text);
+    timer_unset(&c->front->loop->timers, &c->timer);
+}
+
+void client_close(struct client *c)
+{
+    if (c->closing)
+        return;
+    c->closing = true;
+    forget_requests(c);
+    stream_close(&c->stream);
+}
+
+void client_dispose(struct client *c)
+{
+    if (!c->closing)
+        forget_requests(c);
+    drop_text(c);
+}
+
+static void closed(struct stream *s)
+{
+    struct client *c = container_of(s, struct client, stream);
+    drop_text(c);
+    front_release(c->front, c);
+}
+
+void client_stop(struct client *c)
+{
+    if (c->first == c->end && c->reading == READING_HEAD && !stream_sending(&c->stream))
+        client_close(c);
+    else
+        want(c);
+}
+
+void client_run(struct client *c)
+{
+    if (!c->used || c->closing)
+        return;
+    send_ready(c);
+    go_on(c);
+    if (c->front->stopping && c->first == c->end && c->reading == READING_HEAD)
+        c->reading = READING_NOTHING;
+    end_if_done(c);
+    arm(c);
+}
+
+static const struct stream_events events = {
+    .data = data, .ended = ended, .sent = sent, .failed = failed, .closed = closed};
+
+void client_open(struct client *c, int fd, bool refuse)
+{
+    uint64_t now_ns = c->front->loop->now_ns;
+    stream_init(&c->stream, c->front->loop->io, &events, fd);
+    timer_init(&c->timer, fired);
+    c->closing = c->lingering = c->lingers = c->peer_ended = c->paused = false;
+    c->reading = READING_HEAD;
+    c->request_ns = c->progress_ns = c->linger_ns = NEVER;
+    c->idle_ns = now_ns + c->front->config->idle_ns;
+    c->linger_bytes = 0;
+    c->kept_size = c->output_size = 0;
+    c->scanned = 0;
+    c->first = c->end = 0;
+    c->body = (struct front_body){.sink = SINK_DISCARD};
+    stream_read(&c->stream, true);
+    if (refuse) {
+        client_add_exchange(c);
+        client_refuse(c, 503, "too many connections");
+    }
+    arm(c);
+}

@@ -1,0 +1,158 @@
+/* One connection of the front.
+ *
+ * Input: bytes are parsed where they were received; what cannot be taken yet (a head that is not whole,
+ * requests behind the 64th) is kept and comes first when more comes. Replies: an exchange a request, in
+ * order, each answered once its body is in and its results are there.
+ *
+ *     reading   a head, a body, or nothing more: after the last request everything is discarded
+ *     end       the last reply is sent; if the client may be sending still, we shut down our half and
+ *               discard for a while (lingering), so that it sees the reply and not a reset */
+#ifndef PURE_HOST_FRONT_CLIENT_H
+#define PURE_HOST_FRONT_CLIENT_H
+
+#include "core/stream.h"
+#include "host/front.h"
+
+#define FRONT_PIPELINE     64   /* unanswered requests; a power of two */
+#define FRONT_OUTPUT_BYTES 4096 /* replies that go in one send */
+
+enum exchange_kind { EXCHANGE_EVENTS, EXCHANGE_RECORDS, EXCHANGE_SHOW, EXCHANGE_TEXT };
+
+/* One request and what is to be answered. Ready when !receiving && runs == 0. */
+struct exchange {
+    enum exchange_kind kind;
+    uint16_t status;     /* 0: by `error` */
+    int error;           /* first error of its runs */
+    uint32_t runs;       /* put, without a result yet */
+    uint64_t stored;     /* of the last result */
+    const char *refused; /* text of a refusal */
+    const char *type;    /* EXCHANGE_TEXT, EXCHANGE_SHOW: Content-Type of `text` */
+    const char *allow;   /* with 405 */
+    char *text;          /* malloc'ed, or NULL */
+    uint32_t text_size;
+    bool receiving;    /* its body has to come in first */
+    bool expects;      /* 100 (Continue) is due before the body comes */
+    bool head_only;    /* HEAD */
+    bool close;        /* the last on its connection */
+    bool says_keep;    /* HTTP/1.0 with keep-alive */
+    bool stored_known; /* a result has stated `stored` */
+};
+
+enum body_sink { SINK_DISCARD, SINK_EVENT, SINK_LINES, SINK_RECORDS };
+
+/* The body that comes in: the last exchange's. */
+struct front_body {
+    struct http_body framing;
+    enum body_sink sink;
+    uint64_t received; /* content bytes */
+    /* where it goes */
+    struct front_app *app;
+    uint64_t reserved; /* of its inbox */
+    /* content that is kept: a body in pieces; records that are not whole or too few to put */
+    uint8_t *bytes;
+    uint32_t size, room;
+    /* SINK_RECORDS */
+    uint32_t whole;         /* bytes[0, whole) are whole records … */
+    uint64_t whole_records; /* … so many */
+    uint64_t next;          /* number of the next record to put */
+    uint64_t base;          /* how many the sender has been told are stored */
+    uint64_t left;          /* records to come by Pure-Count */
+    uint8_t epoch[EPOCH_BYTES];
+    uint8_t event_size, source_size, key_size;
+    char event[EVENT_NAME_MAX];
+    char source[SOURCE_NAME_MAX];
+    char key[IDEMPOTENCY_KEY_MAX];
+};
+
+enum client_reading { READING_HEAD, READING_BODY, READING_NOTHING };
+
+struct client {
+    struct stream stream;
+    struct front *front;
+    struct client *free_next;
+    struct client *ready_next; /* kept over its reuse: the list may hold it still */
+    uint32_t index;
+    uint32_t generation; /* changes when it ends, so that late results find nobody */
+    bool used;
+    bool ready; /* in the front's list */
+    bool closing;
+    bool lingering;
+    bool lingers; /* the client may be sending still when the last reply is out */
+    bool peer_ended;
+    bool paused; /* not read: FRONT_PIPELINE requests are unanswered */
+    enum client_reading reading;
+    /* deadlines; NEVER: does not apply */
+    struct timer timer;    /* due no later than the earliest of them */
+    uint64_t request_ns;   /* a request has begun: it has to be in */
+    uint64_t idle_ns;      /* nothing is asked */
+    uint64_t progress_ns;  /* the client has to take bytes of replies */
+    uint64_t linger_ns;    /* end of lingering */
+    uint64_t linger_bytes; /* discarded while lingering */
+    /* input */
+    uint8_t *kept; /* bytes that are not taken yet */
+    uint32_t kept_size, kept_room;
+    size_t scanned; /* of the head at the front of `kept` */
+    struct front_body body;
+    /* exchanges [first, end), counted from the start; number n in exchanges[n % FRONT_PIPELINE] */
+    uint32_t first, end;
+    struct exchange exchanges[FRONT_PIPELINE];
+    /* output */
+    char *text; /* of the reply whose head ends the output; freed when all is sent */
+    uint32_t text_size;
+    uint32_t output_size;
+    char output[FRONT_OUTPUT_BYTES];
+};
+
+static inline uint32_t client_unanswered(const struct client *c)
+{
+    return c->end - c->first;
+}
+
+static inline struct exchange *client_exchange(struct client *c, uint32_t number)
+{
+    return &c->exchanges[number % FRONT_PIPELINE];
+}
+
+/* The exchange whose request is being read. */
+static inline struct exchange *client_last(struct client *c)
+{
+    return client_exchange(c, c->end - 1);
+}
+
+/* Takes a descriptor that was accepted; `refuse`: is told 503 and closed. */
+void client_open(struct client *c, int fd, bool refuse);
+
+/* The front's task: sends what is ready, reads on, ends. */
+void client_run(struct client *c);
+
+/* A result of one of its runs. */
+void client_result(struct client *c, uint32_t exchange, const struct run_result *result);
+
+/* The front stops: closes if nothing is open. */
+void client_stop(struct client *c);
+
+/* Ends it without further replies. */
+void client_close(struct client *c);
+
+/* Frees what it holds when its io is gone already and nothing can be closed. */
+void client_dispose(struct client *c);
+
+/* --- for front_request.c and front_body.c --- */
+
+/* Adds an exchange for a request whose head is read; its body comes now. At most FRONT_PIPELINE. */
+struct exchange *client_add_exchange(struct client *c);
+
+/* The last exchange has put a run into the app's inbox and awaits its result. */
+void client_awaits(struct client *c, struct front_app *app);
+
+/* Answers the last exchange with a refusal (`text` outlives the connection), at once; the rest of its body is
+ * discarded and the connection goes on, or is refused, if that is too much or not sure to come. */
+void client_decline(struct client *c, uint16_t status, const char *text);
+
+/* The same, and nothing more is read. */
+void client_refuse(struct client *c, uint16_t status, const char *text);
+
+/* Nothing more is read: the connection ends with the replies that are open. */
+void client_finish(struct client *c);
+
+#endif

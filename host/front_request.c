@@ -1,0 +1,431 @@
+#include "host/front_request.h"
+
+#include <sodium.h>
+
+#include "host/front_body.h"
+#include "host/front_reply.h"
+#include "host/front_routes.h"
+
+/* --- fields --- */
+
+struct wanted_field {
+    const char *name; /* lower case */
+    size_t offset;    /* of its span in struct request_fields */
+};
+
+#define WANTED(name, member)                          \
+    {                                                 \
+        name, offsetof(struct request_fields, member) \
+    }
+
+static const struct wanted_field wanted_fields[] = {
+    WANTED("authorization", authorization),
+    WANTED("content-type", content_type),
+    WANTED("content-encoding", content_encoding),
+    WANTED("expect", expect),
+    WANTED("idempotency-key", key),
+    WANTED("pure-stream", stream),
+    WANTED("pure-epoch", epoch),
+    WANTED("pure-first", first),
+    WANTED("pure-count", count),
+    WANTED("pure-event", event),
+    WANTED("pure-base", base),
+};
+
+/* Which of them can have a name of that first letter (bit set of indices): most fields need no comparison. */
+static uint32_t wanted_by_letter(uint8_t letter)
+{
+    switch (letter | 0x20) {
+    case 'a':
+        return 0x001;
+    case 'c':
+        return 0x006;
+    case 'e':
+        return 0x008;
+    case 'i':
+        return 0x010;
+    case 'p':
+        return 0x7e0;
+    default:
+        return 0;
+    }
+}
+
+static void collect_connection(struct span rest, struct request_fields *fields)
+{
+    struct span element;
+    while (http_list_next(&rest, &element)) {
+        fields->close |= http_is(element, "close");
+        fields->keep_alive |= http_is(element, "keep-alive");
+    }
+}
+
+/* False: a field that may come only once came twice. */
+static bool collect_wanted(const struct http_field *field, struct request_fields *fields)
+{
+    for (uint32_t set = wanted_by_letter(field->name.data[0]); set; set &= set - 1) {
+        const struct wanted_field *wanted = &wanted_fields[__builtin_ctz(set)];
+        if (!http_is(field->name, wanted->name))
+            continue;
+        struct span *span = (struct span *)((char *)fields + wanted->offset);
+        if (span->data)
+            return false;
+        *span = field->value;
+        return true;
+    }
+    return true;
+}
+
+static bool collect_fields(const struct http_head *head, struct request_fields *fields)
+{
+    *fields = (struct request_fields){0};
+    for (unsigned i = 0; i < head->count; i++) {
+        const struct http_field *field = &head->fields[i];
+        if (field->name.size == 10 && http_is(field->name, "connection"))
+            collect_connection(field->value, fields);
+        else if (!collect_wanted(field, fields))
+            return false;
+    }
+    return true;
+}
+
+/* A media type without its parameters (RFC 9110 section 8.3.1), compared without case. */
+static bool type_is(struct span value, const char *type)
+{
+    if (!value.data)
+        return false;
+    size_t size = 0;
+    while (size < value.size && value.data[size] != ';' && value.data[size] != ' ' &&
+           value.data[size] != '\t')
+        size++;
+    return http_is(span_of(value.data, size), type);
+}
+
+/* --- who asks --- */
+
+static bool authorized(const char *token, struct span value)
+{
+    static const char scheme[] = "bearer ";
+    size_t skip = sizeof scheme - 1, size = strlen(token);
+    if (value.size != skip + size || !http_is(span_of(value.data, skip), scheme))
+        return false;
+    return sodium_memcmp(value.data + skip, token, size) == 0;
+}
+
+/* --- how --- */
+
+enum method { METHOD_UNKNOWN, METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_OTHER };
+
+static enum method method_of(struct span method)
+{
+    static const char *const others[] = {"PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT"};
+    if (span_is(method, "POST"))
+        return METHOD_POST;
+    if (span_is(method, "GET"))
+        return METHOD_GET;
+    if (span_is(method, "HEAD"))
+        return METHOD_HEAD;
+    for (unsigned i = 0; i < ARRAY_SIZE(others); i++) {
+        if (span_is(method, others[i]))
+            return METHOD_OTHER;
+    }
+    return METHOD_UNKNOWN;
+}
+
+static bool takes_posts(enum route route)
+{
+    return route == ROUTE_EVENTS || route == ROUTE_RECORDS;
+}
+
+/* --- bodies --- */
+
+static size_t copy(char *to, struct span from)
+{
+    if (from.size > 0)
+        memcpy(to, from.data, from.size);
+    return from.size;
+}
+
+/* Why the app takes nothing, or NULL. */
+static const char *suspended(struct registry_app *app)
+{
+    if (app->failure[0] != '\0')
+        return app->failure;
+    if (atomic_load_explicit(&app->report.condition, memory_order_relaxed) != APP_SUSPENDED)
+        return NULL;
+    int error = atomic_load_explicit(&app->report.error, memory_order_relaxed);
+    return pure_error_text(error < 0 ? error : PE_APP_SUSPENDED);
+}
+
+/* Room for the body in the app's inbox, asked for before it comes. False: declined. */
+static bool admit(struct client *c, struct front_app *app, enum body_sink sink)
+{
+    struct front_body *b = &c->body;
+    uint64_t size = b->framing.framing == HTTP_SIZED ? b->framing.left : 0;
+    const char *why = suspended(app->app);
+    if (why) {
+        client_decline(c, 503, why);
+        return false;
+    }
+    if (size > c->front->config->max_body) {
+        client_decline(c, 413, "the body is larger than max_body");
+        return false;
+    }
+    uint64_t cost = front_body_cost(sink, size);
+    int error = inbox_reserve(&app->app->inbox, cost);
+    if (error == PE_TOO_LARGE)
+        client_decline(c, 413, "the body is larger than the app's inbox takes");
+    else if (error < 0)
+        client_decline(c, 503, "the inbox is full");
+    if (error < 0)
+        return false;
+    b->app = app;
+    b->reserved = cost;
+    b->sink = sink;
+    return true;
+}
+
+static void begin_events(struct client *c, const struct routed *to, const struct request_fields *fields)
+{
+    struct front_body *b = &c->body;
+    bool lines = type_is(fields->content_type, "application/x-ndjson");
+    client_last(c)->kind = EXCHANGE_EVENTS;
+    if (fields->key.data && (fields->key.size == 0 || fields->key.size > IDEMPOTENCY_KEY_MAX)) {
+        client_decline(c, 400, "an Idempotency-Key has 1 to 128 bytes");
+        return;
+    }
+    if (!admit(c, to->app, lines ? SINK_LINES : SINK_EVENT))
+        return;
+    b->next = b->base = 0;
+    b->event_size = (uint8_t)copy(b->event, to->event);
+    b->source_size = (uint8_t)copy(b->source, span_text("http"));
+    b->key_size = (uint8_t)copy(b->key, fields->key);
+    memset(b->epoch, 0, EPOCH_BYTES);
+}
+
+/* HOST/APP/OUTPUT */
+static bool stream_name(struct span name)
+{
+    unsigned slashes = 0;
+    if (name.size == 0 || name.size > SOURCE_NAME_MAX)
+        return false;
+    for (size_t i = 0; i < name.size; i++) {
+        if (name.data[i] != '/')
+            continue;
+        bool empty = i == 0 || i + 1 == name.size || name.data[i - 1] == '/';
+        if (empty)
+            return false;
+        slashes++;
+    }
+    return slashes == 2;
+}
+
+static int hex_digit(uint8_t byte)
+{
+    if (byte >= '0' && byte <= '9')
+        return byte - '0';
+    byte |= 0x20;
+    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
+}
+
+static bool parse_epoch(struct span text, uint8_t epoch[EPOCH_BYTES])
+{
+    if (text.size != 2 * EPOCH_BYTES)
+        return false;
+    for (size_t i = 0; i < EPOCH_BYTES; i++) {
+        int high = hex_digit(text.data[2 * i]), low = hex_digit(text.data[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        epoch[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+/* What is wrong with the head of a records request, or NULL; sets the body's numbers and epoch. */
+static const char *parse_records(struct front_body *b, const struct request_fields *fields)
+{
+    if (!stream_name(fields->stream))
+        return "Pure-Stream has to be HOST/APP/OUTPUT";
+    if (!parse_epoch(fields->epoch, b->epoch))
+        return "Pure-Epoch has to be 32 hexadecimal digits";
+    if (http_number(fields->first, VARINT_MAX, &b->next) < 0 || b->next == 0)
+        return "Pure-First has to be the number of the first record";
+    if (fields->base.size > 0 && (http_number(fields->base, VARINT_MAX, &b->base) < 0 || b->base >= b->next))
+        return "Pure-Base has to be a number below Pure-First";
+    if (http_number(fields->count, b->framing.left, &b->left) < 0 || b->left == 0)
+        return "Pure-Count has to be the number of records in the body";
+    if (!route_event_name(fields->event))
+        return "Pure-Event has to be the name of an event";
+    return NULL;
+}
+
+static void begin_records(struct client *c, const struct routed *to, const struct request_fields *fields)
+{
+    struct front_body *b = &c->body;
+    client_last(c)->kind = EXCHANGE_RECORDS;
+    if (!type_is(fields->content_type, "application/vnd.pure.records")) {
+        client_decline(c, 415, "records come as application/vnd.pure.records");
+        return;
+    }
+    if (b->framing.framing != HTTP_SIZED) {
+        client_decline(c, 411, "records come with a Content-Length");
+        return;
+    }
+    const char *why = parse_records(b, fields);
+    if (why) {
+        client_decline(c, 400, why);
+        return;
+    }
+    if (!admit(c, to->app, SINK_RECORDS))
+        return;
+    b->whole = 0;
+    b->whole_records = 0;
+    b->event_size = (uint8_t)copy(b->event, fields->event);
+    b->source_size = (uint8_t)copy(b->source, fields->stream);
+    b->key_size = 0;
+}
+
+/* --- texts --- */
+
+static void begin_show(struct client *c, struct front_app *app)
+{
+    client_last(c)->kind = EXCHANGE_SHOW;
+    struct run run = {.kind = RUN_SHOW, .time_ms = front_wall_ms(c->front)};
+    if (app->app->failure[0] != '\0')
+        client_decline(c, 503, app->app->failure);
+    else if (waiters_prepare(&app->waiters) < 0 || inbox_put(&app->app->inbox, &run) < 0)
+        client_decline(c, 503, "the inbox is full");
+    else
+        client_awaits(c, app);
+}
+
+static void begin_text(struct client *c, enum route route)
+{
+    struct exchange *x = client_last(c);
+    x->kind = EXCHANGE_TEXT;
+    route_text(c->front, route, &x->status, &x->type, &x->text, &x->text_size);
+    if (!x->text)
+        client_decline(c, 500, "out of memory");
+}
+
+/* --- all requests --- */
+
+/* The framing and the fields that concern the connection. False: refused. */
+static bool begin_connection(struct client *c, struct request_fields *fields)
+{
+    const struct http_head *head = &c->front->head;
+    struct exchange *x = client_last(c);
+    if (http_request_body(head, &c->body.framing) < 0) {
+        const struct http_field *coding = http_field(head, "transfer-encoding");
+        bool unknown = coding && head->minor > 0 && !http_field(head, "content-length") &&
+                       http_field_has(head, "transfer-encoding", "chunked") &&
+                       !http_is(coding->value, "chunked");
+        client_refuse(c, unknown ? 501 : 400,
+                      unknown ? "no transfer coding but chunked is known" : "the body's length is not clear");
+        return false;
+    }
+    if (!collect_fields(head, fields)) {
+        client_refuse(c, 400, "a field came twice that may come once");
+        return false;
+    }
+    x->close = fields->close || (head->minor == 0 && !fields->keep_alive);
+    x->says_keep = head->minor == 0 && !x->close;
+    return true;
+}
+
+static bool begin_expectation(struct client *c, const struct request_fields *fields)
+{
+    const struct http_body *framing = &c->body.framing;
+    bool empty = framing->framing == HTTP_NO_BODY || (framing->framing == HTTP_SIZED && framing->left == 0);
+    if (!fields->expect.data || c->front->head.minor == 0)
+        return true;
+    if (!http_is(fields->expect, "100-continue")) {
+        client_decline(c, 417, "the only expectation that is met is 100-continue");
+        return false;
+    }
+    client_last(c)->expects = !empty;
+    return true;
+}
+
+/* Whether the resource is there and takes the method. False: declined. */
+static bool begin_route(struct client *c, const struct routed *to, enum method method)
+{
+    if (method == METHOD_UNKNOWN) {
+        client_decline(c, 501, "the method is not known");
+        return false;
+    }
+    if (to->route == ROUTE_NONE || to->route == ROUTE_NO_APP) {
+        client_decline(c, 404, to->route == ROUTE_NONE ? "there is nothing here" : "there is no such app");
+        return false;
+    }
+    bool allowed =
+        takes_posts(to->route) ? method == METHOD_POST : method == METHOD_GET || method == METHOD_HEAD;
+    if (!allowed) {
+        client_last(c)->allow = route_allows(to->route);
+        client_decline(c, 405, "the method is not allowed here");
+        return false;
+    }
+    return true;
+}
+
+static void begin_resource(struct client *c, const struct routed *to, const struct request_fields *fields)
+{
+    if (fields->content_encoding.size > 0 && !http_is(fields->content_encoding, "identity"))
+        client_decline(c, 415, "no content coding is known");
+    else if (to->route == ROUTE_EVENTS && to->event.size == 0)
+        client_decline(c, 400, "an event's name has 1 to 64 letters, digits, and - . _ ~");
+    else if (to->route == ROUTE_EVENTS)
+        begin_events(c, to, fields);
+    else if (to->route == ROUTE_RECORDS)
+        begin_records(c, to, fields);
+    else if (to->route == ROUTE_STATE)
+        begin_show(c, to->app);
+    else
+        begin_text(c, to->route);
+}
+
+void front_request_begin(struct client *c)
+{
+    struct front *front = c->front;
+    struct exchange *x = client_add_exchange(c);
+    struct request_fields fields;
+    front->counters.requests++;
+    x->kind = EXCHANGE_EVENTS;
+    if (!begin_connection(c, &fields))
+        return;
+    enum method method = method_of(front->head.method);
+    struct routed to = route_find(front, front->head.target);
+    x->head_only = method == METHOD_HEAD;
+    if (!begin_expectation(c, &fields))
+        return;
+    const char *token = front->config->token;
+    if (token && to.route != ROUTE_HEALTH && !authorized(token, fields.authorization))
+        client_decline(c, 401, "a token is needed");
+    else if (begin_route(c, &to, method))
+        begin_resource(c, &to, &fields);
+}
+
+/* Whether the first line ends with another major version (RFC 9110 section 15.6.6). */
+static bool other_version(struct span bytes)
+{
+    const uint8_t *end = memchr(bytes.data, '\r', bytes.size);
+    if (!end || end - bytes.data < 9)
+        return false;
+    const uint8_t *version = end - 8;
+    return memcmp(version, "HTTP/", 5) == 0 && version[5] >= '0' && version[5] <= '9' && version[5] != '1' &&
+           version[6] == '.' && version[7] >= '0' && version[7] <= '9';
+}
+
+void front_request_malformed(struct client *c, struct span bytes, int error)
+{
+    client_add_exchange(c);
+    c->front->counters.requests++;
+    if (error == PE_MALFORMED && other_version(bytes))
+        client_refuse(c, 505, "only HTTP/1 is spoken here");
+    else if (error == PE_MALFORMED)
+        client_refuse(c, 400, "the request's head is malformed");
+    else if (!memchr(bytes.data, '\n', min_size(bytes.size, HTTP_HEAD_MAX)))
+        client_refuse(c, 414, "the request line is too long");
+    else
+        client_refuse(c, 431, "the head is larger than 16 KiB or has more than 100 fields");
+}

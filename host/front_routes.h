@@ -1,0 +1,38 @@
+/* Which resource a request names, and the answers that are texts of the host itself. */
+#ifndef PURE_HOST_FRONT_ROUTES_H
+#define PURE_HOST_FRONT_ROUTES_H
+
+#include "host/front.h"
+
+enum route {
+    ROUTE_NONE,
+    ROUTE_NO_APP, /* a path of an app that is not there */
+    ROUTE_EVENTS, /* /apps/APP/events/EVENT */
+    ROUTE_RECORDS,
+    ROUTE_STATE,
+    ROUTE_ROOT,
+    ROUTE_STATUS,
+    ROUTE_HEALTH,
+    ROUTE_METRICS,
+};
+
+struct routed {
+    enum route route;
+    struct front_app *app;
+    struct span event; /* ROUTE_EVENTS: 1 to EVENT_NAME_MAX unreserved characters, or empty: not a name */
+};
+
+/* `target`: a request target in origin or absolute form (RFC 9112 section 3.2); the query is ignored. */
+struct routed route_find(const struct front *front, struct span target);
+
+/* Letters, digits, "-", ".", "_" and "~" (RFC 3986 section 2.3), 1 to EVENT_NAME_MAX of them. */
+bool route_event_name(struct span name);
+
+/* "GET, HEAD" or "POST". */
+const char *route_allows(enum route route);
+
+/* The text of a resource of the host. `*text` is malloc'ed; NULL without memory. */
+void route_text(struct front *front, enum route route, uint16_t *status, const char **type, char **text,
+                uint32_t *size);
+
+#endif

@@ -1,0 +1,47 @@
+/* The host: apps on owners, outlets on the sending loop, the front, joined as the configuration says.
+ *
+ * Threads: the front's (the caller's own), one an owner, one sending loop if there is any wire. Each runs one
+ * loop (core/loop.h). host_open makes everything, host_run starts the threads and serves until SIGTERM or
+ * SIGINT; a simulation steps the loops of several hosts itself instead. */
+#ifndef PURE_HOST_HOST_H
+#define PURE_HOST_HOST_H
+
+#include "core/resolver.h"
+#include "host/app.h"
+#include "host/registry.h"
+
+#define PURE_VERSION "0.1.0"
+
+/* What a host stands on; tests and the epoll variant give their own. */
+struct host_options {
+    void *context;
+    /* A back end for one loop. 0; PE_KERNEL or a negative errno, with a reason in `why`. */
+    int (*open_io)(void *context, struct io **io, char *why, size_t why_size);
+    /* Name lookups for a loop. 0 or a negative errno. */
+    int (*open_resolver)(void *context, struct loop *loop, struct resolver **resolver);
+    void (*close_resolver)(void *context, struct resolver *resolver);
+    /* A module by its path. 0, or PE_MODULE with a reason in `why`. `*handle` goes to unload_module. */
+    int (*load_module)(void *context, const char *path, const struct pure_app **app, void **handle, char *why,
+                       size_t why_size);
+    void (*unload_module)(void *context, void *handle);
+};
+
+struct host;
+
+/* Opens the host: 0, PE_KERNEL, PE_CONFIG or a negative errno, with one line in `why`. A module that cannot
+ * be used suspends its app only. */
+int host_open(struct host **host, const struct config *config, const struct host_options *options, char *why,
+              size_t why_size);
+
+/* Serves until SIGTERM or SIGINT, drains for at most some seconds, and returns 0 or a negative errno. */
+int host_run(struct host *host);
+
+void host_close(struct host *host);
+
+/* For a simulation: the host's loops, to be stepped; and a stop as SIGTERM makes it: stopped is true once it
+ * is done. */
+const struct registry *host_registry(const struct host *host);
+void host_stop(struct host *host);
+bool host_stopped(const struct host *host);
+
+#endif

@@ -1,0 +1,217 @@
+#include "host/metrics.h"
+
+typedef unsigned long long ull;
+
+static void family(struct text *t, const char *name, const char *type, const char *help)
+{
+    text_format(t, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* One family of one number of each of many structures. */
+struct metric {
+    const char *name, *type, *help;
+    size_t offset; /* of an _Atomic uint64_t */
+};
+
+static uint64_t at(const void *base, size_t offset)
+{
+    return counter_read((const _Atomic uint64_t *)((const char *)base + offset));
+}
+
+/* --- loops --- */
+
+static const struct metric loop_metrics[] = {
+    {"pure_loop_steps_total", "counter", "Steps of the loop.", offsetof(struct loop_counters, steps)},
+    {"pure_loop_rounds_total", "counter", "Rounds of tasks.", offsetof(struct loop_counters, rounds)},
+    {"pure_loop_notices_total", "counter", "Tasks made runnable by another thread.",
+     offsetof(struct loop_counters, notices)},
+};
+
+static const struct metric io_metrics[] = {
+    {"pure_io_enters_total", "counter", "Hand-overs to the kernel.", offsetof(struct io_counters, enters)},
+    {"pure_io_sqes_total", "counter", "Operations handed over.", offsetof(struct io_counters, operations)},
+    {"pure_io_cqes_total", "counter", "Completions taken.", offsetof(struct io_counters, completions)},
+    {"pure_io_sleeps_total", "counter", "Hand-overs that were prepared to wait.",
+     offsetof(struct io_counters, sleeps)},
+    {"pure_io_wakes_total", "counter", "Times another thread had to wake this one.",
+     offsetof(struct io_counters, wakes)},
+    {"pure_io_no_buffers_total", "counter", "Receives that found no free buffer.",
+     offsetof(struct io_counters, no_buffers)},
+};
+
+static void write_loop_family(struct text *t, const struct registry *r, const struct metric *m, bool of_io)
+{
+    family(t, m->name, m->type, m->help);
+    for (unsigned i = 0; i < r->loop_count; i++) {
+        const struct loop *loop = r->loops[i].loop;
+        const void *base = of_io ? (const void *)&loop->io->counters : (const void *)&loop->counters;
+        text_format(t, "%s{loop=", m->name);
+        text_label(t, r->loops[i].name);
+        text_format(t, "} %llu\n", (ull)at(base, m->offset));
+    }
+}
+
+static void write_loops(struct text *t, const struct registry *r)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(loop_metrics); i++)
+        write_loop_family(t, r, &loop_metrics[i], false);
+    for (unsigned i = 0; i < ARRAY_SIZE(io_metrics); i++)
+        write_loop_family(t, r, &io_metrics[i], true);
+    family(t, "pure_log_dropped_total", "counter", "Log lines dropped because the log was not read.");
+    for (unsigned i = 0; i < r->loop_count; i++) {
+        if (!r->loops[i].log)
+            continue;
+        text_format(t, "pure_log_dropped_total{loop=");
+        text_label(t, r->loops[i].name);
+        text_format(t, "} %llu\n", (ull)counter_read(&r->loops[i].log->dropped));
+    }
+}
+
+/* --- apps --- */
+
+static const struct metric app_metrics[] = {
+    {"pure_app_stored_total", "counter", "Events stored.", offsetof(struct app_report, stored)},
+    {"pure_app_turns_total", "counter", "Turns.", offsetof(struct app_report, turns)},
+    {"pure_app_sends_total", "counter", "Records sent to outlets.", offsetof(struct app_report, sends)},
+    {"pure_app_pushes_total", "counter", "Pushes, one a touched outlet and turn.",
+     offsetof(struct app_report, pushes)},
+    {"pure_app_waits_total", "counter", "Times it had to wait for a full outlet.",
+     offsetof(struct app_report, waits)},
+    {"pure_app_failures_total", "counter", "Tries of events that failed.",
+     offsetof(struct app_report, failures)},
+    {"pure_app_refused_total", "counter", "Events given up on.", offsetof(struct app_report, refused)},
+    {"pure_app_duplicates_total", "counter", "Records of streams that were stored already.",
+     offsetof(struct app_report, duplicates)},
+    {"pure_app_epochs_total", "counter", "Times a known stream began a new epoch.",
+     offsetof(struct app_report, epochs)},
+};
+
+static void app_sample(struct text *t, const char *name, const struct registry_app *app, uint64_t value)
+{
+    text_format(t, "%s{app=", name);
+    text_label(t, app->name);
+    text_format(t, "} %llu\n", (ull)value);
+}
+
+static bool is_suspended(const struct registry_app *app)
+{
+    return app->failure[0] != '\0' ||
+           atomic_load_explicit(&app->report.condition, memory_order_relaxed) == APP_SUSPENDED;
+}
+
+static void write_apps(struct text *t, const struct registry *r)
+{
+    for (unsigned m = 0; m < ARRAY_SIZE(app_metrics); m++) {
+        family(t, app_metrics[m].name, app_metrics[m].type, app_metrics[m].help);
+        for (unsigned i = 0; i < r->app_count; i++)
+            app_sample(t, app_metrics[m].name, r->apps[i], at(&r->apps[i]->report, app_metrics[m].offset));
+    }
+    family(t, "pure_app_inbox_bytes", "gauge", "Bytes of runs in the app's inbox.");
+    for (unsigned i = 0; i < r->app_count; i++)
+        app_sample(t, "pure_app_inbox_bytes", r->apps[i],
+                   record_queue_glance(&r->apps[i]->inbox.runs).held_bytes);
+    family(t, "pure_app_suspended", "gauge", "1 if the app takes no events until the host is restarted.");
+    for (unsigned i = 0; i < r->app_count; i++)
+        app_sample(t, "pure_app_suspended", r->apps[i], is_suspended(r->apps[i]));
+}
+
+/* --- outlets --- */
+
+static const struct metric outlet_metrics[] = {
+    {"pure_outlet_tries_total", "counter", "Requests made.", offsetof(struct outlet_report, tries)},
+    {"pure_outlet_failures_total", "counter", "Tries that failed.",
+     offsetof(struct outlet_report, failures_total)},
+    {"pure_outlet_failures_in_a_row", "gauge", "Tries failed since the last that did not.",
+     offsetof(struct outlet_report, failures)},
+    {"pure_outlet_refused_total", "counter", "Records given up on by policy.",
+     offsetof(struct outlet_report, refused)},
+    {"pure_outlet_sent_bytes_total", "counter", "Bytes of bodies delivered.",
+     offsetof(struct outlet_report, bytes)},
+};
+
+static void outlet_sample(struct text *t, const char *name, const struct outlet *o, uint64_t value)
+{
+    text_format(t, "%s{app=", name);
+    text_label(t, o->app);
+    text_format(t, ",output=");
+    text_label(t, o->output);
+    text_format(t, ",kind=\"%s\"} %llu\n", o->kind, (ull)value);
+}
+
+/* The state as Prometheus has it: one sample a state, 1 for the one that is. */
+static void write_states(struct text *t, const struct registry *r)
+{
+    static const char *const names[] = {
+        [OUTLET_OK] = "ok", [OUTLET_RESTING] = "resting", [OUTLET_DISABLED] = "disabled"};
+    family(t, "pure_outlet_state", "gauge", "1 for the state that the outlet is in.");
+    for (unsigned i = 0; i < r->outlet_count; i++) {
+        const struct outlet *o = r->outlets[i];
+        for (int state = OUTLET_OK; state <= OUTLET_DISABLED; state++) {
+            text_format(t, "pure_outlet_state{app=");
+            text_label(t, o->app);
+            text_format(t, ",output=");
+            text_label(t, o->output);
+            text_format(t, ",kind=\"%s\",state=\"%s\"} %d\n", o->kind, names[state],
+                        atomic_load_explicit(&o->report.state, memory_order_relaxed) == state);
+        }
+    }
+}
+
+static void write_outlets(struct text *t, const struct registry *r)
+{
+    for (unsigned m = 0; m < ARRAY_SIZE(outlet_metrics); m++) {
+        family(t, outlet_metrics[m].name, outlet_metrics[m].type, outlet_metrics[m].help);
+        for (unsigned i = 0; i < r->outlet_count; i++)
+            outlet_sample(t, outlet_metrics[m].name, r->outlets[i],
+                          at(&r->outlets[i]->report, outlet_metrics[m].offset));
+    }
+    family(t, "pure_outlet_held_bytes", "gauge", "Framed bytes pushed and not yet stored.");
+    for (unsigned i = 0; i < r->outlet_count; i++)
+        outlet_sample(t, "pure_outlet_held_bytes", r->outlets[i],
+                      record_queue_glance(&r->outlets[i]->queue).held_bytes);
+    family(t, "pure_outlet_held_records", "gauge", "Records pushed and not yet stored.");
+    for (unsigned i = 0; i < r->outlet_count; i++)
+        outlet_sample(t, "pure_outlet_held_records", r->outlets[i],
+                      record_queue_glance(&r->outlets[i]->queue).held_records);
+    family(t, "pure_outlet_stored_records", "counter",
+           "Records that their receivers have stored, modulo 2^32.");
+    for (unsigned i = 0; i < r->outlet_count; i++)
+        outlet_sample(t, "pure_outlet_stored_records", r->outlets[i],
+                      atomic_load_explicit(&r->outlets[i]->queue.freed_word, memory_order_relaxed) >> 32);
+    write_states(t, r);
+}
+
+/* --- the front --- */
+
+static void front_sample(struct text *t, const char *name, const char *type, const char *help, uint64_t value)
+{
+    family(t, name, type, help);
+    text_format(t, "%s %llu\n", name, (ull)value);
+}
+
+static void write_front(struct text *t, const struct front *front)
+{
+    const struct front_counters *n = &front->counters;
+    front_sample(t, "pure_front_connections", "gauge", "Connections that are open.", front->open);
+    front_sample(t, "pure_front_accepted_total", "counter", "Connections accepted.", n->accepted);
+    front_sample(t, "pure_front_refused_total", "counter", "Connections over the limit, told 503 or closed.",
+                 n->refused);
+    front_sample(t, "pure_front_accept_failures_total", "counter",
+                 "Accepts that failed, mostly for want of descriptors.", n->accept_fails);
+    front_sample(t, "pure_front_requests_total", "counter", "Requests.", n->requests);
+    front_sample(t, "pure_front_timeouts_total", "counter", "Clients that were too slow.", n->timeouts);
+    front_sample(t, "pure_front_body_bytes_total", "counter", "Bytes of bodies that came in.", n->body_bytes);
+    front_sample(t, "pure_front_kept_bytes", "gauge", "Memory of heads and bodies that are not whole.",
+                 front->kept_bytes);
+    family(t, "pure_front_replies_total", "counter", "Replies by class of status.");
+    for (unsigned class = 2; class < ARRAY_SIZE(n->replies); class ++)
+        text_format(t, "pure_front_replies_total{class=\"%uxx\"} %llu\n", class, (ull)n->replies[class]);
+}
+
+void metrics_write(struct front *front, struct text *t)
+{
+    write_front(t, front);
+    write_loops(t, front->registry);
+    write_apps(t, front->registry);
+    write_outlets(t, front->registry);
+}

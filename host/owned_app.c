@@ -1,0 +1,492 @@
+#include "host/owned_app.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum fed {
+    FED_ALL,    /* nothing is left */
+    FED_BUDGET, /* the turn should end; there may be more */
+    FED_WAIT,   /* the app cannot go on now: an outlet is full, a retry is due later, or it is suspended */
+};
+
+static bool suspended(const struct owned_app *a)
+{
+    return atomic_load_explicit(&a->entry.report.condition, memory_order_relaxed) == APP_SUSPENDED;
+}
+
+static void set_condition(struct owned_app *a, enum app_condition condition)
+{
+    atomic_store_explicit(&a->entry.report.condition, condition, memory_order_relaxed);
+}
+
+static void suspend(struct owned_app *a, int error, const char *why)
+{
+    atomic_store_explicit(&a->entry.report.error, error, memory_order_relaxed);
+    set_condition(a, APP_SUSPENDED);
+    log_line(a->log, LOG_ERROR, "app %s is suspended: %s (%s); restart the host to try it again",
+             a->entry.name, why, pure_error_text(error));
+}
+
+/* --- units that did not succeed --- */
+
+/* The outlet has no room for this unit's sends. Each wait is for a quarter less, so that a large unit gets
+ * its room in the end and one in a cycle of outlets goes on as soon as something moved. */
+static void wait_for_room(struct owned_app *a, struct outlet *full)
+{
+    uint64_t held = record_queue_held(&full->queue);
+    a->full = full;
+    a->full_inlet = a->inlet;
+    a->full_until = held > 4096 ? held - held / 4 : 0;
+    counter_add(&a->entry.report.waits, 1);
+}
+
+/* Undoes the unit at hand. Returns whether it is to be refused: it has failed often enough. */
+static bool unit_failed(struct owned_app *a)
+{
+    struct outlet *full = a->turn.full;
+    int error = a->turn.error ? a->turn.error : PE_APP_FAILED;
+    turn_undo_unit(&a->turn);
+    if (app_state_undo(&a->state, &a->turn) < 0) {
+        suspend(a, PE_APP_FAILED, "its state could not be put back after a failed event");
+        return false;
+    }
+    if (full)
+        record_queue_see_freed(&full->queue);
+    if (full && record_queue_held(&full->queue) > 0) {
+        wait_for_room(a, full);
+        return false;
+    }
+    counter_add(&a->entry.report.failures, 1);
+    if (++a->tries < TRIES) {
+        set_condition(a, APP_RETRYING);
+        timer_set(&a->loop->timers, &a->retry, a->loop->now_ns + (a->tries == 1 ? 10 : 100) * NS_PER_MS);
+        return false;
+    }
+    a->tries = 0;
+    counter_add(&a->entry.report.refused, 1);
+    log_line(a->log, LOG_WARNING, "app %s failed an event %d times: %s", a->entry.name, TRIES,
+             full ? "it sends more than its output can ever hold" : pure_error_text(error));
+    if (++a->failures_in_row == FAILURES_IN_A_ROW)
+        suspend(a, PE_APP_FAILED, "it has failed too many events in a row");
+    return true;
+}
+
+static void unit_succeeded(struct owned_app *a)
+{
+    a->tries = 0;
+    a->failures_in_row = 0;
+}
+
+/* --- giving events --- */
+
+static bool budget_spent(struct owned_app *a)
+{
+    if (a->events >= TURN_EVENTS || a->bytes >= TURN_BYTES || a->turn.over)
+        return true;
+    return a->events % 64 == 0 && a->events > 0 && io_now_ns(a->loop->io) >= a->deadline_ns;
+}
+
+enum given { GIVEN_ALL, GIVEN_SOME, GIVEN_FAILED };
+
+/* Gives events, each a unit of its own or (`whole`) all of them one unit, and moves the front of
+ * `left` behind those that succeeded. */
+static enum given give(struct owned_app *a, struct events *left, bool whole)
+{
+    const struct pure_app *app = a->state.app;
+    struct events done = *left;
+    struct pure_event event = {
+        .name = left->event, .source = left->source, .number = left->first, .time_ms = left->time_ms};
+    const uint8_t *at = left->bytes.data, *end = at + left->bytes.size;
+    bool failed = false;
+    if (whole)
+        turn_begin_unit(&a->turn);
+    while (event.number - left->first < left->records) {
+        if (!whole && budget_spent(a))
+            break;
+        if (!whole)
+            turn_begin_unit(&a->turn);
+        struct span data;
+        size_t framed = record_get(at, end, &data);
+        assert(framed > 0); /* checked where they came in */
+        event.data = data.data;
+        event.size = data.size;
+        failed = app->event(a->state.state, &a->turn, &event) != 0 || a->turn.error != 0;
+        if (failed)
+            break;
+        at += framed;
+        event.number++;
+        a->events++;
+        a->bytes += framed;
+    }
+    if (failed && whole) {
+        at = left->bytes.data;
+        event.number = left->first;
+    }
+    done.records = event.number - left->first;
+    done.bytes.size = (size_t)(at - left->bytes.data);
+    left->first += done.records;
+    left->records -= done.records;
+    left->bytes = span_of(at, (size_t)(end - at));
+    counter_add(&a->entry.report.stored, done.records);
+    if (done.records > 0)
+        unit_succeeded(a);
+    if (app_state_keep(&a->state, &done) < 0)
+        suspend(a, PE_APP_FAILED, "the log of its events is full");
+    if (failed)
+        return GIVEN_FAILED;
+    return left->records > 0 ? GIVEN_SOME : GIVEN_ALL;
+}
+
+/* --- the inbox --- */
+
+static void finish_run(struct owned_app *a, int error, uint64_t stored, struct span text)
+{
+    struct run_result result = {.error = error, .stored = stored, .text = text};
+    inbox_put_result(&a->entry.inbox, &result);
+    a->inbox_done = a->inbox_at;
+    a->current.under_way = false;
+}
+
+static void finish(struct owned_app *a, int error, uint64_t stored)
+{
+    finish_run(a, error, stored, span_of(NULL, 0));
+}
+
+static uint64_t stored_count(const struct owned_app *a)
+{
+    return counter_read(&a->entry.report.stored);
+}
+
+static void show(struct owned_app *a)
+{
+    sink_clear(&a->show);
+    int failure = a->state.app->show ? a->state.app->show(a->state.state, &a->show) : 0;
+    int error = a->show.error ? a->show.error : failure ? PE_APP_FAILED : 0;
+    finish_run(a, error, stored_count(a), span_of(a->show.data, error ? 0 : a->show.size));
+}
+
+static void report_news(struct owned_app *a, const struct run *run, enum stream_news news)
+{
+    int size = (int)run->source.size;
+    const char *source = (const char *)run->source.data;
+    if (news == STREAM_NEW_EPOCH) {
+        counter_add(&a->entry.report.epochs, 1);
+        log_line(a->log, LOG_WARNING,
+                 "app %s: %.*s began anew: its store was lost, or it keeps none; its records count from %llu",
+                 a->entry.name, size, source, (unsigned long long)run->base);
+    } else if (news == STREAM_ROLLED_BACK) {
+        log_line(a->log, LOG_ERROR, "app %s: records of %.*s up to %llu were stored once and are lost here",
+                 a->entry.name, size, source, (unsigned long long)run->base);
+    } else if (news == STREAM_NEW && run->base > 0) {
+        log_line(a->log, LOG_WARNING, "app %s: %.*s is new here and begins behind record %llu", a->entry.name,
+                 size, source, (unsigned long long)run->base);
+    }
+}
+
+/* Leaves out what is stored already. False: the run is finished. */
+static bool enter_stream(struct owned_app *a, struct events *left)
+{
+    struct stream_cursor *cursor;
+    enum stream_news news;
+    int error = streams_find(&a->streams, &a->current.run, &cursor, &news);
+    if (error < 0) {
+        finish(a, error, 0);
+        return false;
+    }
+    report_news(a, &a->current.run, news);
+    if (left->first > cursor->stored + 1) {
+        finish(a, PE_STREAM_GAP, cursor->stored);
+        return false;
+    }
+    uint64_t known = min_u64(cursor->stored + 1 - left->first, left->records);
+    if (known > 0) {
+        struct record_scan scan = record_scan(left->bytes, left->bytes.size, known);
+        left->bytes = span_of(left->bytes.data + scan.bytes, left->bytes.size - scan.bytes);
+        left->first += known;
+        left->records -= known;
+        counter_add(&a->entry.report.duplicates, known);
+    }
+    if (left->records == 0)
+        finish(a, 0, cursor->stored);
+    return left->records > 0;
+}
+
+static bool enter_events(struct owned_app *a, struct events *left)
+{
+    uint64_t stored;
+    if (a->current.run.key.size > 0 && keys_find(&a->keys, a->current.run.key, &stored)) {
+        finish(a, 0, stored);
+        return false;
+    }
+    if (left->records == 0)
+        finish(a, 0, stored_count(a));
+    return left->records > 0;
+}
+
+static void copy_text(char *to, struct span from)
+{
+    memcpy(to, from.data, from.size);
+    to[from.size] = '\0';
+}
+
+/* Begins the run just read. False: it is finished already. */
+static bool enter_run(struct owned_app *a)
+{
+    struct current_run *c = &a->current;
+    c->under_way = true;
+    if (suspended(a)) {
+        finish(a, PE_APP_SUSPENDED, 0);
+        return false;
+    }
+    if (c->run.kind == RUN_SHOW) {
+        show(a);
+        return false;
+    }
+    copy_text(c->event, c->run.event);
+    copy_text(c->source, c->run.source);
+    c->left = (struct events){.event = c->event,
+                              .source = c->source,
+                              .first = c->run.kind == RUN_STREAM ? c->run.first : stored_count(a) + 1,
+                              .time_ms = c->run.time_ms,
+                              .bytes = c->run.bytes,
+                              .records = c->run.records};
+    return c->run.kind == RUN_STREAM ? enter_stream(a, &c->left) : enter_events(a, &c->left);
+}
+
+static uint64_t stored_of_run(struct owned_app *a)
+{
+    return a->current.run.kind == RUN_STREAM ? a->current.left.first - 1 : stored_count(a);
+}
+
+/* Moves the stream's cursor over what the run has given so far. */
+static void move_cursor(struct owned_app *a)
+{
+    if (a->current.run.kind != RUN_STREAM)
+        return;
+    struct stream_cursor *cursor;
+    enum stream_news news;
+    int error = streams_find(&a->streams, &a->current.run, &cursor, &news);
+    assert(error == 0); /* it was found when the run was entered, and only its own app moves it */
+    (void)error;
+    cursor->stored = a->current.left.first - 1;
+}
+
+static void finish_stored(struct owned_app *a)
+{
+    struct span key = a->current.run.key;
+    if (a->current.run.kind == RUN_EVENTS && key.size > 0 && keys_add(&a->keys, key, stored_count(a)) < 0)
+        log_line(a->log, LOG_ERROR, "app %s: no memory to remember an Idempotency-Key", a->entry.name);
+    finish(a, 0, stored_of_run(a));
+}
+
+static enum fed feed_from_inbox(struct owned_app *a)
+{
+    for (;;) {
+        if (!a->current.under_way) {
+            if (budget_spent(a))
+                return FED_BUDGET;
+            if (!inbox_next_run(&a->entry.inbox, &a->inbox_at, &a->current.run))
+                return FED_ALL;
+            if (!enter_run(a))
+                continue;
+        }
+        enum given given = give(a, &a->current.left, a->current.run.kind == RUN_EVENTS);
+        move_cursor(a);
+        if (given == GIVEN_ALL)
+            finish_stored(a);
+        else if (given == GIVEN_SOME)
+            return FED_BUDGET;
+        else if (unit_failed(a))
+            finish(a, PE_APP_FAILED, stored_of_run(a));
+        else
+            return FED_WAIT;
+        if (suspended(a))
+            return FED_WAIT;
+    }
+}
+
+/* --- inner outlets --- */
+
+static enum fed feed_from_inner(struct owned_app *a, struct inner_inlet *inlet)
+{
+    struct stream_position end = record_queue_see_published(&inlet->outlet->queue);
+    if (inlet->given.records == end.records)
+        return FED_ALL;
+    struct events left = {.event = inlet->event,
+                          .source = inlet->source,
+                          .first = inlet->given.records + 1,
+                          .time_ms = io_wall_ms(a->loop->io),
+                          .bytes = record_queue_span(&inlet->outlet->queue, inlet->given.bytes),
+                          .records = end.records - inlet->given.records};
+    enum given given = give(a, &left, false);
+    inlet->given.records = left.first - 1;
+    inlet->given.bytes = end.bytes - left.bytes.size;
+    if (given != GIVEN_FAILED)
+        return given == GIVEN_ALL ? FED_ALL : FED_BUDGET;
+    if (unit_failed(a) && !suspended(a))
+        suspend(a, PE_APP_FAILED, "it fails an event that an app of this host has sent it");
+    return FED_WAIT;
+}
+
+/* --- the turn --- */
+
+static bool waits_for_room(struct owned_app *a)
+{
+    if (a->full && !outlet_wait(a->full, a->full_until))
+        a->full = NULL;
+    return a->full != NULL;
+}
+
+/* Whether this inlet is to be left alone in this turn. */
+static bool held_back(const struct owned_app *a, unsigned inlet, bool waiting)
+{
+    if (a->full && inlet == a->full_inlet)
+        return true;
+    return waiting && !(inlet > 0 && a->inners[inlet - 1].cyclic);
+}
+
+static bool take_turn(struct owned_app *a, bool waiting)
+{
+    enum fed fed = FED_ALL;
+    for (unsigned i = 0; i <= a->inner_count && fed == FED_ALL; i++) {
+        a->inlet = (a->next_inlet + i) % (a->inner_count + 1);
+        if (held_back(a, a->inlet, waiting))
+            continue;
+        struct inner_inlet *inner = a->inlet > 0 ? &a->inners[a->inlet - 1] : NULL;
+        a->turn.sparing = a->in_cycle && !(inner && inner->cyclic);
+        fed = inner ? feed_from_inner(a, inner) : feed_from_inbox(a);
+    }
+    a->next_inlet = (a->next_inlet + 1) % (a->inner_count + 1);
+    return fed == FED_BUDGET;
+}
+
+static void commit(struct owned_app *a)
+{
+    if (!suspended(a) && app_state_settle(&a->state) < 0)
+        suspend(a, PE_APP_FAILED, "its snapshot failed");
+    counter_add(&a->entry.report.sends, a->turn.sends);
+    uint32_t waiting = a->turn.waiting;
+    counter_add(&a->entry.report.pushes, turn_commit(&a->turn));
+    if (waiting == 0 && a->turn.waiting > 0)
+        counter_add(&a->entry.report.waits, 1);
+    for (unsigned i = 0; i < a->inner_count; i++) {
+        struct inner_inlet *inner = &a->inners[i];
+        if (inner->given.records != inner->outlet->queue.freed.records)
+            outlet_stored(inner->outlet, inner->given);
+    }
+    if (a->inbox_done.records != a->entry.inbox.runs.freed.records) {
+        inbox_free_to(&a->entry.inbox, a->inbox_done);
+        inbox_push_results(&a->entry.inbox);
+    }
+}
+
+/* A suspended app answers what comes in from outside, and holds the rest. */
+static void refuse_all(struct owned_app *a)
+{
+    if (a->current.under_way)
+        finish(a, PE_APP_SUSPENDED, a->current.run.kind == RUN_STREAM ? stored_of_run(a) : 0);
+    while (inbox_next_run(&a->entry.inbox, &a->inbox_at, &a->current.run))
+        enter_run(a);
+    commit(a);
+}
+
+static bool run(struct task *task, uint64_t now_ns)
+{
+    struct owned_app *a = container_of(task, struct owned_app, task);
+    if (suspended(a)) {
+        refuse_all(a);
+        return false;
+    }
+    if (a->retry.due_ns != NEVER)
+        return false;
+    bool was_full = waits_for_room(a);
+    bool waiting = turn_waits(&a->turn) || was_full;
+    set_condition(a, waiting ? APP_WAITING : APP_RUNNING);
+    a->deadline_ns = now_ns + TURN_NS;
+    a->events = a->bytes = 0;
+    bool more = take_turn(a, waiting);
+    if (a->events > 0)
+        counter_add(&a->entry.report.turns, 1);
+    commit(a);
+    if (suspended(a))
+        return true; /* one more round, to refuse what is there */
+    if (!a->full)
+        return more;
+    set_condition(a, APP_WAITING);
+    return more || !was_full || !waits_for_room(a);
+}
+
+static void retry(struct timer *timer, uint64_t now_ns)
+{
+    (void)now_ns;
+    struct owned_app *a = container_of(timer, struct owned_app, retry);
+    loop_want(a->loop, &a->task);
+}
+
+/* --- life --- */
+
+static void suspend_from_the_start(struct owned_app *a, const char *why)
+{
+    snprintf(a->entry.failure, sizeof a->entry.failure, "%s", why);
+    suspend(a, PE_MODULE, why);
+}
+
+static int init_parts(struct owned_app *a, const struct config_app *config, const struct pure_app *app)
+{
+    uint32_t outputs = 0;
+    while (app && app->outputs[outputs])
+        outputs++;
+    int error = turn_init(&a->turn, outputs);
+    if (error == 0)
+        error = inbox_init(&a->entry.inbox, config->inbox_bytes);
+    if (error == 0)
+        error = loop_add(a->loop, &a->task);
+    return error;
+}
+
+int owned_app_init(struct owned_app *a, const struct config_app *config, const struct pure_app *app,
+                   const char *why, struct loop *loop, struct log *log)
+{
+    *a = (struct owned_app){.loop = loop, .log = log, .task.run = run};
+    a->entry.name = config->name;
+    timer_init(&a->retry, retry);
+    sink_init(&a->show, SHOW_MAX);
+    int error = init_parts(a, config, app);
+    if (error < 0)
+        return error;
+    a->entry.inbox.owner = &loop->board;
+    a->entry.inbox.owner_slot = a->task.slot;
+    char reason[160];
+    if (!app)
+        suspend_from_the_start(a, why);
+    else if (app_state_open(&a->state, app, config->arg, reason, sizeof reason) < 0)
+        suspend_from_the_start(a, reason);
+    return 0;
+}
+
+int owned_app_add_inner(struct owned_app *a, struct outlet *outlet, const char *event, bool cyclic)
+{
+    struct inner_inlet *inners = realloc(a->inners, (a->inner_count + 1) * sizeof *inners);
+    if (!inners)
+        return -ENOMEM;
+    a->inners = inners;
+    struct inner_inlet *inner = &inners[a->inner_count++];
+    *inner = (struct inner_inlet){.outlet = outlet, .event = event, .cyclic = cyclic};
+    snprintf(inner->source, sizeof inner->source, "%s.%s", outlet->app, outlet->output);
+    outlet->consumer = &a->loop->board;
+    outlet->consumer_slot = a->task.slot;
+    a->in_cycle |= cyclic;
+    return 0;
+}
+
+void owned_app_dispose(struct owned_app *a)
+{
+    app_state_dispose(&a->state);
+    inbox_dispose(&a->entry.inbox);
+    turn_dispose(&a->turn);
+    streams_dispose(&a->streams);
+    keys_dispose(&a->keys);
+    sink_dispose(&a->show);
+    free(a->inners);
+}

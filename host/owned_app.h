@@ -1,0 +1,89 @@
+/* An app on its owner: the task that gives it events from its inlets, a turn at a time.
+ *
+ * Inlets: the inbox (from the front) and the inner outlets that end here, visited round-robin. A turn ends
+ * when the inlets are empty, the budget is spent, or an outlet is over 75 %. Committing it, in this order:
+ * the sends are pushed, then what was consumed is freed, then its results go back. (With a journal, all three
+ * wait for the frame to be durable.)
+ *
+ * A unit that fails is undone, and tried again TRIES times; then it is refused: its requester is told. A unit
+ * that cannot be refused (it came from an inner outlet), or FAILURES_IN_A_ROW refused ones, suspend the app.
+ * A unit that finds an outlet full is undone and waits for room; it has not failed.
+ *
+ * An app that waits takes nothing from the front or from other apps, except from those that it feeds itself,
+ * directly or through others: a cycle of full outlets would never come down otherwise. What comes into a
+ * cycle from outside leaves an eighth of each outlet free, so that a cycle that does not multiply its records
+ * always has room to go on: were all its apps stuck, all its outlets would be more than 7/8 full. */
+#ifndef PURE_HOST_OWNED_APP_H
+#define PURE_HOST_OWNED_APP_H
+
+#include "core/log.h"
+#include "core/loop.h"
+#include "host/app_state.h"
+#include "host/keys.h"
+#include "host/registry.h"
+#include "host/streams.h"
+
+#define TURN_EVENTS       8192
+#define TURN_BYTES        (256 * 1024)
+#define TURN_NS           (2 * NS_PER_MS)
+#define TRIES             3
+#define FAILURES_IN_A_ROW 8
+
+/* An inner outlet that ends at this app. */
+struct inner_inlet {
+    struct outlet *outlet;
+    const char *event; /* the name its records get as events */
+    char source[2 * OUTLET_NAME_MAX + 1];
+    bool cyclic;                  /* this app feeds the outlet's app */
+    struct stream_position given; /* before it: given to the app in this turn or earlier */
+};
+
+/* The run of the inbox under way: `left` are its events still to be given. */
+struct current_run {
+    bool under_way;
+    struct run run;
+    struct events left;
+    char event[EVENT_NAME_MAX + 1], source[SOURCE_NAME_MAX + 1];
+};
+
+struct owned_app {
+    struct registry_app entry;
+    struct loop *loop;
+    struct log *log;
+    struct task task;
+    struct timer retry;
+    void *module;
+    struct app_state state;
+    struct pure_turn turn;
+    struct inner_inlet *inners; /* inner_count of them */
+    unsigned inner_count;
+    unsigned next_inlet; /* 0: the inbox; i: inners[i - 1] */
+    struct current_run current;
+    struct stream_position inbox_at;   /* behind the run under way */
+    struct stream_position inbox_done; /* behind the last one that has its result */
+    struct streams streams;
+    struct keys keys;
+    struct pure_sink show;
+    struct outlet
+        *full; /* a unit did not fit in it; it waits until at most `full_until` bytes are held there */
+    uint64_t full_until;
+    unsigned full_inlet;      /* the inlet whose unit that is */
+    bool in_cycle;            /* some inner inlet is cyclic */
+    unsigned tries;           /* of the unit at hand, that failed */
+    unsigned failures_in_row; /* units refused since one succeeded */
+    /* the turn under way */
+    unsigned inlet;
+    uint64_t deadline_ns;
+    uint64_t events, bytes;
+};
+
+/* Opens `app`; NULL (with the reason in `why`) or an app that does not open is suspended from the start.
+ * Outlets are set into turn.outlets, inner inlets added, before the loop runs. 0 or a negative errno. */
+int owned_app_init(struct owned_app *a, const struct config_app *config, const struct pure_app *app,
+                   const char *why, struct loop *loop, struct log *log);
+
+/* `cyclic`: this app feeds outlet's app, by way of inner outlets. 0 or -ENOMEM. */
+int owned_app_add_inner(struct owned_app *a, struct outlet *outlet, const char *event, bool cyclic);
+void owned_app_dispose(struct owned_app *a);
+
+#endif

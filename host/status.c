@@ -1,0 +1,156 @@
+#include "host/status.h"
+
+#include "host/front_reply.h"
+#include "host/host.h"
+
+typedef unsigned long long ull;
+
+static const char *condition_name(int condition)
+{
+    static const char *const names[] = {[APP_RUNNING] = "running",
+                                        [APP_WAITING] = "waiting",
+                                        [APP_RETRYING] = "retrying",
+                                        [APP_SUSPENDED] = "suspended"};
+    return names[condition];
+}
+
+static int condition_of(struct registry_app *app)
+{
+    return app->failure[0] ? APP_SUSPENDED
+                           : atomic_load_explicit(&app->report.condition, memory_order_relaxed);
+}
+
+static bool stuck(const struct outlet *o, uint64_t wall_ms)
+{
+    uint64_t since_ms = counter_read(&o->report.since_ms);
+    return atomic_load_explicit(&o->report.state, memory_order_relaxed) == OUTLET_RESTING &&
+           wall_ms > since_ms && wall_ms - since_ms > STATUS_STUCK_MS;
+}
+
+static const char *state_name(const struct outlet *o, uint64_t wall_ms)
+{
+    static const char *const names[] = {
+        [OUTLET_OK] = "ok", [OUTLET_RESTING] = "resting", [OUTLET_DISABLED] = "disabled"};
+    return stuck(o, wall_ms) ? "stuck" : names[atomic_load_explicit(&o->report.state, memory_order_relaxed)];
+}
+
+static void write_why(struct text *t, struct registry_app *app)
+{
+    int error = atomic_load_explicit(&app->report.error, memory_order_relaxed);
+    if (condition_of(app) != APP_SUSPENDED)
+        return;
+    text_format(t, ",\"why\":");
+    text_json(t, app->failure[0] ? app->failure : pure_error_text(error < 0 ? error : PE_APP_SUSPENDED));
+}
+
+static void write_error(struct text *t, struct outlet *o)
+{
+    char text[sizeof o->report.text];
+    int error = atomic_load_explicit(&o->report.error, memory_order_relaxed);
+    if (error == 0)
+        return;
+    outlet_error_text(o, text, sizeof text);
+    text_format(t, ",\"error\":");
+    text_json(t, text[0] ? text : pure_error_text(error));
+}
+
+static void write_app(struct text *t, struct registry_app *app)
+{
+    struct record_queue_glance inbox = record_queue_glance(&app->inbox.runs);
+    text_format(t, "{\"name\":");
+    text_json(t, app->name);
+    text_format(t, ",\"condition\":\"%s\"", condition_name(condition_of(app)));
+    write_why(t, app);
+    text_format(t, ",\"stored\":%llu,\"failures\":%llu,\"refused\":%llu",
+                (ull)counter_read(&app->report.stored), (ull)counter_read(&app->report.failures),
+                (ull)counter_read(&app->report.refused));
+    text_format(t, ",\"inbox_bytes\":%u,\"inbox_capacity\":%llu}", inbox.held_bytes,
+                (ull)app->inbox.runs.capacity);
+}
+
+static void write_destination(struct text *t, struct outlet *o, uint64_t wall_ms)
+{
+    text_format(t, "{\"app\":");
+    text_json(t, o->app);
+    text_format(t, ",\"output\":");
+    text_json(t, o->output);
+    text_format(t, ",\"kind\":\"%s\",\"state\":\"%s\"", o->kind, state_name(o, wall_ms));
+    text_format(t, ",\"since_ms\":%llu", (ull)counter_read(&o->report.since_ms));
+    write_error(t, o);
+}
+
+static void write_outlet(struct text *t, struct outlet *o, uint64_t wall_ms)
+{
+    struct record_queue_glance held = record_queue_glance(&o->queue);
+    write_destination(t, o, wall_ms);
+    text_format(t, ",\"held_bytes\":%u,\"held_records\":%u,\"capacity\":%llu", held.held_bytes,
+                held.held_records, (ull)o->queue.capacity);
+    text_format(t, ",\"tries\":%llu,\"failures_in_a_row\":%llu,\"failures\":%llu,\"refused\":%llu}",
+                (ull)counter_read(&o->report.tries), (ull)counter_read(&o->report.failures),
+                (ull)counter_read(&o->report.failures_total), (ull)counter_read(&o->report.refused));
+}
+
+void status_write(struct front *front, struct text *t)
+{
+    const struct registry *r = front->registry;
+    uint64_t wall_ms = front_wall_ms(front);
+    text_format(t, "{\"version\":\"%s\",\"name\":", PURE_VERSION);
+    text_json(t, front->config->name);
+    text_format(t, ",\"uptime_s\":%llu,\"connections\":%u,\"apps\":[",
+                (ull)((front->loop->now_ns - front->started_ns) / NS_PER_S), front->open);
+    for (unsigned i = 0; i < r->app_count; i++) {
+        text_add(t, ",", i > 0);
+        write_app(t, r->apps[i]);
+    }
+    text_format(t, "],\"outlets\":[");
+    for (unsigned i = 0; i < r->outlet_count; i++) {
+        text_add(t, ",", i > 0);
+        write_outlet(t, r->outlets[i], wall_ms);
+    }
+    text_format(t, "]}\n");
+}
+
+struct verdict {
+    bool healthy, degraded;
+};
+
+static struct verdict judge(const struct registry *r, uint64_t wall_ms)
+{
+    struct verdict v = {.healthy = true};
+    for (unsigned i = 0; i < r->app_count; i++) {
+        int condition = condition_of(r->apps[i]);
+        v.healthy &= condition != APP_SUSPENDED;
+        v.degraded |= condition == APP_SUSPENDED || condition == APP_RETRYING;
+    }
+    for (unsigned i = 0; i < r->outlet_count; i++) {
+        int state = atomic_load_explicit(&r->outlets[i]->report.state, memory_order_relaxed);
+        v.healthy &= state != OUTLET_DISABLED && !stuck(r->outlets[i], wall_ms);
+        v.degraded |= state != OUTLET_OK;
+    }
+    return v;
+}
+
+bool health_write(struct front *front, struct text *t)
+{
+    const struct registry *r = front->registry;
+    uint64_t wall_ms = front_wall_ms(front);
+    struct verdict v = judge(r, wall_ms);
+    text_format(t, "{\"healthy\":%s,\"degraded\":%s,\"host\":\"ok\",\"apps\":[", v.healthy ? "true" : "false",
+                v.degraded ? "true" : "false");
+    for (unsigned i = 0; i < r->app_count; i++) {
+        text_add(t, ",", i > 0);
+        text_format(t, "{\"name\":");
+        text_json(t, r->apps[i]->name);
+        text_format(t, ",\"condition\":\"%s\"", condition_name(condition_of(r->apps[i])));
+        write_why(t, r->apps[i]);
+        text_add(t, "}", 1);
+    }
+    text_format(t, "],\"destinations\":[");
+    for (unsigned i = 0; i < r->outlet_count; i++) {
+        text_add(t, ",", i > 0);
+        write_destination(t, r->outlets[i], wall_ms);
+        text_add(t, "}", 1);
+    }
+    text_format(t, "]}\n");
+    return v.healthy;
+}

@@ -1,0 +1,88 @@
+#include "host/streams.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void streams_dispose(struct streams *s)
+{
+    free(s->cursors);
+    *s = (struct streams){0};
+}
+
+static bool is(const struct stream_cursor *c, struct span source)
+{
+    return memcmp(c->source, source.data, source.size) == 0 && c->source[source.size] == '\0';
+}
+
+static struct stream_cursor *look_up(struct streams *s, struct span source)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        uint32_t at = (s->last + i) % s->count;
+        if (!is(&s->cursors[at], source))
+            continue;
+        s->last = at;
+        return &s->cursors[at];
+    }
+    return NULL;
+}
+
+static int add(struct streams *s, const struct run *run, struct stream_cursor **cursor)
+{
+    if (s->count == STREAMS_MAX)
+        return PE_FULL;
+    if (s->count == s->capacity) {
+        uint32_t capacity = s->capacity ? s->capacity * 2 : 4;
+        struct stream_cursor *cursors = realloc(s->cursors, capacity * sizeof *cursors);
+        if (!cursors)
+            return -ENOMEM;
+        s->cursors = cursors;
+        s->capacity = capacity;
+    }
+    struct stream_cursor *c = *cursor = &s->cursors[s->count++];
+    *c = (struct stream_cursor){.stored = run->base};
+    memcpy(c->source, run->source.data, run->source.size);
+    memcpy(c->epoch, run->epoch, EPOCH_BYTES);
+    return 0;
+}
+
+static bool retired(const struct stream_cursor *c, const uint8_t *epoch)
+{
+    for (unsigned i = 0; i < c->retired_count; i++) {
+        if (memcmp(c->retired[i], epoch, EPOCH_BYTES) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void begin_epoch(struct stream_cursor *c, const struct run *run)
+{
+    memcpy(c->retired[c->retired_next], c->epoch, EPOCH_BYTES);
+    c->retired_next = (uint8_t)((c->retired_next + 1) % RETIRED_EPOCHS);
+    if (c->retired_count < RETIRED_EPOCHS)
+        c->retired_count++;
+    memcpy(c->epoch, run->epoch, EPOCH_BYTES);
+    c->stored = run->base;
+}
+
+int streams_find(struct streams *s, const struct run *run, struct stream_cursor **cursor,
+                 enum stream_news *news)
+{
+    assert(run->source.size <= SOURCE_NAME_MAX);
+    *news = STREAM_KNOWN;
+    struct stream_cursor *c = look_up(s, run->source);
+    if (!c) {
+        *news = STREAM_NEW;
+        return add(s, run, cursor);
+    }
+    *cursor = c;
+    if (memcmp(c->epoch, run->epoch, EPOCH_BYTES) != 0) {
+        if (retired(c, run->epoch))
+            return PE_STREAM_RETIRED;
+        begin_epoch(c, run);
+        *news = STREAM_NEW_EPOCH;
+    } else if (c->stored < run->base) {
+        c->stored = run->base;
+        *news = STREAM_ROLLED_BACK;
+    }
+    return 0;
+}

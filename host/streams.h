@@ -1,0 +1,40 @@
+/* The cursors of an app's numbered sources: which records of each stream it has stored. This is what makes
+ * delivery between hosts exactly once.
+ *
+ * A stream is known by its identity "HOST/APP/OUTPUT" and its epoch, 16 random bytes that are new when the
+ * sender's store is new. An identity has one current epoch; the ones it replaced last are remembered, so that
+ * a late request of an old life is refused instead of counted anew. */
+#ifndef PURE_HOST_STREAMS_H
+#define PURE_HOST_STREAMS_H
+
+#include "host/inbox.h"
+
+#define STREAMS_MAX    1024 /* identities an app keeps */
+#define RETIRED_EPOCHS 4
+
+struct stream_cursor {
+    char source[SOURCE_NAME_MAX + 1];
+    uint8_t epoch[EPOCH_BYTES];
+    uint8_t retired[RETIRED_EPOCHS][EPOCH_BYTES];
+    uint8_t retired_count, retired_next;
+    uint64_t stored; /* never decreases within an epoch */
+};
+
+struct streams {
+    struct stream_cursor *cursors; /* count of them; grows by doubling, up to STREAMS_MAX */
+    uint32_t count, capacity;
+    uint32_t last; /* where the last look-up ended: usually the next one's, too */
+};
+
+enum stream_news { STREAM_KNOWN, STREAM_NEW, STREAM_NEW_EPOCH, STREAM_ROLLED_BACK };
+
+void streams_dispose(struct streams *s);
+
+/* Finds the cursor of a RUN_STREAM, making it if need be: a stream not known begins at what its sender has
+ * been told is stored (run->base), and a cursor behind that is moved up to it: this host has lost what it
+ * said was stored. `*news` says which of these it was. 0; PE_STREAM_RETIRED; PE_FULL: too many streams;
+ * -ENOMEM. */
+int streams_find(struct streams *s, const struct run *run, struct stream_cursor **cursor,
+                 enum stream_news *news);
+
+#endif

@@ -1,0 +1,55 @@
+/* A turn: what an app sends while it is given a bounded batch of events, and how that takes effect or is
+ * undone.
+ *
+ * A turn consists of units. A unit takes effect whole or not at all: one event, or all events of one request.
+ * Its sends lie behind each outlet's published position, with a mark where the unit began; undoing a unit
+ * sets the tail back to the mark. Committing the turn publishes and pushes each outlet it touched, once. */
+#ifndef PURE_HOST_TURN_H
+#define PURE_HOST_TURN_H
+
+#include "core/outlet.h"
+#include "host/app.h"
+
+struct turn_outlet {
+    struct outlet *outlet;       /* NULL: the configuration leaves this output out */
+    struct stream_position mark; /* its tail when unit `unit` first sent to it */
+    uint64_t unit;
+    bool touched; /* in this turn */
+    bool waiting; /* it was over 75 %; until it is at 25 % its app is not run */
+};
+
+struct pure_turn {
+    struct turn_outlet *outlets; /* by output index */
+    uint32_t output_count;
+    uint32_t waiting;    /* how many outlets are waited for */
+    uint64_t unit;       /* counts up; never 0 in a turn */
+    uint64_t sends;      /* of this turn */
+    bool replaying;      /* events are given again to rebuild the state: nothing is sent */
+    bool sparing;        /* its units must leave an eighth of each outlet free */
+    bool over;           /* an outlet this turn sent to is over 75 %: the turn should end */
+    int error;           /* the first failed send of the unit */
+    struct outlet *full; /* the outlet of a PE_FULL */
+};
+
+/* `output_count` outlets, all left out. 0 or -ENOMEM. */
+int turn_init(struct pure_turn *turn, uint32_t output_count);
+void turn_dispose(struct pure_turn *turn);
+
+static inline void turn_begin_unit(struct pure_turn *turn)
+{
+    turn->unit++;
+    turn->error = 0;
+    turn->full = NULL;
+}
+
+/* Takes back the unit's sends. */
+void turn_undo_unit(struct pure_turn *turn);
+
+/* Publishes and pushes what was sent, and begins to wait for outlets that are over 75 %. Returns how many
+ * outlets were pushed. */
+uint32_t turn_commit(struct pure_turn *turn);
+
+/* Whether the app still has to wait for an outlet to come down to 25 %; a notice to the app follows if so. */
+bool turn_waits(struct pure_turn *turn);
+
+#endif

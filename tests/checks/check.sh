@@ -1,0 +1,100 @@
+#!/bin/bash
+# `make check` (full) and `make check-fast` (fast). Each check and each cmocka test counts as one; a program
+# that dies counts as failed. The last line is "N passed, N failed". Logs are in build/check/.
+set -u
+mode=${1:?full or fast}
+make=${MAKE:-make}
+logs=build/check
+passed=0
+failed=0
+rm -rf "$logs"
+mkdir -p "$logs"
+
+# check NAME COMMAND…: one check; its output is shown only if it fails.
+check() {
+    local name=$1 log
+    shift
+    log=$logs/${name//[^a-z0-9]/-}.log
+    if "$@" >"$log" 2>&1; then
+        echo "ok      $name"
+        passed=$((passed + 1))
+        return 0
+    fi
+    echo "FAILED  $name"
+    tail -n 200 "$log"
+    failed=$((failed + 1))
+    return 1
+}
+
+formatted() {
+    find core uring wire host tests experiments -name '*.[ch]' -print0 |
+        xargs -0 clang-format-14 --dry-run -Werror
+}
+
+# ThreadSanitizer wants its fixed places in the address space, which newer kernels' randomisation takes.
+runner() {
+    if [ "$1" = tsan ] && setarch -R true 2>/dev/null; then
+        echo "setarch -R"
+    fi
+}
+
+sum_of() { # how many tests the log says PASSED or FAILED
+    sed -n "s/^\[  $2  \] \([0-9]*\) test(s).*/\1/p" "$1" | awk '{n += $1} END {print n + 0}'
+}
+
+count_program() {
+    local name=$1 log=$2 status good bad
+    status=$(cat "$log.status" 2>/dev/null || echo none)
+    good=$(sum_of "$log" PASSED)
+    bad=$(sum_of "$log" FAILED)
+    if [ "$bad" -eq 0 ] && { [ "$status" != 0 ] || [ "$good" -eq 0 ]; }; then
+        bad=1 # died, timed out, or ran no test
+    fi
+    passed=$((passed + good))
+    failed=$((failed + bad))
+    if [ "$bad" -gt 0 ]; then
+        echo "FAILED  $name: $good passed, $bad failed, exit status $status"
+        grep -v '^\[ RUN\|^\[       OK' "$log" | tail -n 100
+    else
+        echo "ok      $name: $good passed"
+    fi
+}
+
+run_tests() {
+    local variant=$1 prefix source name
+    prefix=$(runner "$variant")
+    mkdir -p "$logs/$variant"
+    export prefix variant logs
+    for source in tests/unit/test_*.c; do
+        basename "$source" .c
+    done | xargs -P "$(nproc)" -I NAME bash -c \
+        'timeout -k 5 240 $prefix build/$variant/tests/NAME >$logs/$variant/NAME 2>&1; echo $? >$logs/$variant/NAME.status'
+    for source in tests/unit/test_*.c; do
+        name=$(basename "$source" .c)
+        count_program "$variant $name" "$logs/$variant/$name"
+    done
+}
+
+build_and_run() {
+    check "build $1" $make VARIANT="$1" all tests && run_tests "$1"
+}
+
+export ASAN_OPTIONS=${ASAN_OPTIONS:-strict_string_checks=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+
+check "includes: self-test" tests/checks/includes.sh --self-test
+check "includes" tests/checks/includes.sh
+check "format" formatted
+build_and_run release
+check "documentation" tests/checks/docs.sh
+if [ "$mode" = full ]; then
+    check "build experiments" $make VARIANT=release bench-programs
+    build_and_run asan
+    build_and_run tsan
+    check "build fuzzers (clang)" $make VARIANT=fuzz fuzzers &&
+        check "fuzzers, briefly" tests/checks/fuzz.sh -seed=1 -runs=20000 -max_total_time=10
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,50 @@
+#!/bin/bash
+# What the documents promise: the example in docs/app.md compiles, loads and opens; docs/configuration.md
+# names every key and no other; the demo's configuration is right; links between the documents lead somewhere.
+set -u
+host=build/release/pure-host
+cflags="-std=gnu11 -O2 -Wall -Wextra -Werror -fPIC"
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+status=0
+
+wrong() {
+    echo "$*"
+    status=1
+}
+
+example_app() {
+    sed -n '/^```c$/,/^```$/p' docs/app.md | sed '/^```/d' >"$scratch/threshold.c"
+    mkdir "$scratch/pure"
+    cp host/app.h "$scratch/pure/app.h"
+    gcc $cflags -I "$scratch" -shared -o "$scratch/threshold.so" "$scratch/threshold.c" || return 1
+    printf '[app heat]\nmodule = ./threshold.so\narg = 30\n[output heat.alarm]\nwire = http://127.0.0.1:8080/\n' \
+        >"$scratch/heat.conf"
+    "$host" check -c "$scratch/heat.conf"
+}
+
+known_keys() { # as fail_unknown of host/config_keys.c lists them
+    sed -n 's/^ *{"\([a-z_]*\)", read_.*/\1/p' host/config_keys.c | sort -u
+}
+
+documented_keys() {
+    sed -n 's/^| `\([a-z_]*\)` |.*/\1/p' docs/configuration.md | sort -u
+}
+
+links() {
+    local file target
+    for file in *.md docs/*.md docs/*/*.md; do
+        [ -e "$file" ] || continue
+        grep -oE '\]\([^)#:]+\)' "$file" | sed 's/^](//; s/)$//' | while read -r target; do
+            [ -e "$(dirname "$file")/$target" ] || echo "$file: the link to $target leads nowhere"
+        done
+    done
+}
+
+example_app || wrong "docs/app.md: the example is not right"
+[ -n "$(known_keys)" ] || wrong "no keys found in host/config_keys.c"
+diff <(known_keys) <(documented_keys) || wrong "docs/configuration.md: not the keys that the host knows"
+"$host" check -c docs/examples/demo.conf || wrong "docs/examples/demo.conf is not right"
+broken=$(links)
+[ -z "$broken" ] || wrong "$broken"
+exit $status

@@ -1,0 +1,48 @@
+/* The configuration, from memory: whatever a file holds, it is loaded or refused with one line of text. A
+ * file that would read other files or the environment is left out: what it does is not up to the input. */
+#include "host/config.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool reads_elsewhere(const uint8_t *data, size_t size)
+{
+    return memmem(data, size, "file:", 5) || memmem(data, size, "env:", 4) ||
+           memmem(data, size, "credential:", 11);
+}
+
+static void check_loaded(const struct config *config)
+{
+    assert(config->app_count > 0 && config->app_count <= CONFIG_APPS_MAX);
+    assert(config->owners >= 1 && config->loops == 1 && config->http && config->name);
+    for (unsigned i = 0; i < config->app_count; i++)
+        assert(config->apps[i].name && strchr(config->apps[i].module, '/') && config->apps[i].arg);
+    for (unsigned i = 0; i < config->output_count; i++) {
+        const struct config_output *output = &config->outputs[i];
+        assert(output->app && output->output && output->event && output->max_record > 0);
+        assert(output->kind == OUTPUT_INNER ? output->inner_app != NULL : output->url.target[0] == '/');
+    }
+}
+
+static void check_refused(const char *error)
+{
+    assert(strncmp(error, "x.conf:", 7) == 0);
+    for (const char *at = error; *at; at++)
+        assert((unsigned char)*at >= ' ' && *at != 0x7f);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct config config;
+    char error[1024] = "";
+    if (size > 65536 || reads_elsewhere(data, size))
+        return 0;
+    if (config_load_text(&config, "x.conf", span_of(data, size), error, sizeof(error)) < 0) {
+        check_refused(error);
+        return 0;
+    }
+    check_loaded(&config);
+    config_dispose(&config);
+    return 0;
+}

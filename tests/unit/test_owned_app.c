@@ -1,0 +1,545 @@
+/* Apps on their owners: turns, undo, retries, back-pressure, streams, cycles.
+ *
+ *     test (as the front) ──inbox──▶ app a ──outlet──▶ test (as a wire), or ──inner──▶ app b
+ */
+#include "host/owned_app.h"
+#include "tests/sim/sim.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+/* --- an app that does as its events say: "+N" adds; "send N" sends N bytes; "fail" changes its state, sends,
+ * and fails; "echo…" sends itself --- */
+
+struct tester {
+    uint64_t sum, events;
+};
+
+static const char *const outputs[] = {"out", NULL};
+static uint64_t flaky_failures; /* what a new state starts with: outside of it, as a broken device would be */
+
+static int tester_open(void **state, const char *arg, char *error, size_t error_size)
+{
+    if (strcmp(arg, "broken") == 0) {
+        snprintf(error, error_size, "it is broken");
+        return 1;
+    }
+    *state = calloc(1, sizeof(struct tester));
+    return *state ? 0 : 1;
+}
+
+static int send_filled(struct pure_turn *turn, const char *size_text)
+{
+    static uint8_t filled[1 << 20];
+    return pure_send(turn, 0, filled, (size_t)atol(size_text));
+}
+
+static int tester_event(void *state, struct pure_turn *turn, const struct pure_event *event)
+{
+    struct tester *t = state;
+    char text[64];
+    snprintf(text, sizeof text, "%.*s", (int)event->size, (const char *)event->data);
+    t->events++;
+    if (text[0] == '+')
+        t->sum += (uint64_t)atoll(text + 1);
+    if (strncmp(text, "send ", 5) == 0)
+        return send_filled(turn, text + 5);
+    if (strncmp(text, "ignore ", 7) == 0)
+        send_filled(turn, text + 7);
+    if (strncmp(text, "echo", 4) == 0)
+        return pure_send(turn, 0, event->data, event->size);
+    if (strcmp(text, "no output") == 0)
+        return pure_send(turn, 1, text, 4);
+    if (strcmp(text, "fail") == 0 || (strcmp(text, "flaky") == 0 && flaky_failures > 0 && flaky_failures--)) {
+        t->sum += 1000000;
+        pure_send(turn, 0, "undone", 6);
+        return 1;
+    }
+    return 0;
+}
+
+static int tester_show(void *state, struct pure_sink *sink)
+{
+    struct tester *t = state;
+    char text[64];
+    int size =
+        snprintf(text, sizeof text, "%llu/%llu", (unsigned long long)t->sum, (unsigned long long)t->events);
+    return pure_write(sink, text, (size_t)size);
+}
+
+static int tester_snapshot(void *state, struct pure_sink *sink)
+{
+    return pure_write(sink, state, sizeof(struct tester));
+}
+
+static int tester_restore(void *state, const void *data, size_t size)
+{
+    if (size != sizeof(struct tester))
+        return 1;
+    memcpy(state, data, size);
+    return 0;
+}
+
+static const struct pure_app tester = {.abi = PURE_APP_ABI,
+                                       .outputs = outputs,
+                                       .open = tester_open,
+                                       .event = tester_event,
+                                       .show = tester_show,
+                                       .snapshot = tester_snapshot,
+                                       .restore = tester_restore,
+                                       .close = free};
+
+/* --- the bench: a world, one owner, the test as front and as wire --- */
+
+#define QUEUE_BYTES 4096
+
+struct bench {
+    struct sim *sim;
+    struct loop loop, other; /* the owner's; the test's own, for the boards it is told at */
+    struct log log;
+    struct config_app config;
+    struct owned_app app;
+    struct outlet outlet;
+};
+
+static void open_app(struct bench *b, struct owned_app *app, struct config_app *config, const char *name)
+{
+    *config = (struct config_app){.name = (char *)name, .arg = "", .inbox_bytes = 4 << 20};
+    assert_int_equal(owned_app_init(app, config, &tester, "", &b->loop, &b->log), 0);
+    app->entry.inbox.front = &b->other.board;
+    app->entry.inbox.front_slot = 0;
+}
+
+static void open_outlet(struct bench *b, struct owned_app *app, struct outlet *outlet)
+{
+    assert_int_equal(outlet_init(outlet, "test", app->entry.name, "out", QUEUE_BYTES, 1 << 20), 0);
+    outlet->consumer = &b->other.board;
+    outlet->consumer_slot = 1;
+    outlet->producer = &b->loop.board;
+    outlet->producer_slot = app->task.slot;
+    app->turn.outlets[0].outlet = outlet;
+}
+
+static void bench_open(struct bench *b)
+{
+    flaky_failures = 0;
+    b->sim = sim_new(1);
+    assert_int_equal(loop_init(&b->loop, sim_io(b->sim, NULL), 64, 64), 0);
+    assert_int_equal(loop_init(&b->other, sim_io(b->sim, NULL), 64, 64), 0);
+    assert_int_equal(log_init(&b->log, NULL, 0), 0);
+    sim_add_loop(b->sim, &b->loop);
+    open_app(b, &b->app, &b->config, "a");
+    open_outlet(b, &b->app, &b->outlet);
+}
+
+static void bench_close(struct bench *b)
+{
+    owned_app_dispose(&b->app);
+    outlet_dispose(&b->outlet);
+    log_dispose(&b->log);
+    sim_remove_loop(b->sim, &b->loop);
+    loop_dispose(&b->loop);
+    loop_dispose(&b->other);
+    sim_free(b->sim);
+}
+
+static void settle(struct bench *b)
+{
+    assert_int_equal(sim_run_for(b->sim, NS_PER_S), SIM_TIME);
+}
+
+static size_t frame(uint8_t *to, const char *const *records)
+{
+    size_t size = 0;
+    for (; *records; records++) {
+        size += varint_put(to + size, strlen(*records));
+        memcpy(to + size, *records, strlen(*records));
+        size += strlen(*records);
+    }
+    return size;
+}
+
+static void put(struct owned_app *app, enum run_kind kind, const char *const *records, uint64_t first,
+                uint64_t base, const char *key)
+{
+    uint8_t bytes[4096];
+    uint32_t count = 0;
+    while (records[count])
+        count++;
+    struct run run = {.kind = kind,
+                      .records = count,
+                      .first = first,
+                      .base = base,
+                      .event = span_text("e"),
+                      .source = span_text(kind == RUN_STREAM ? "other/x/out" : "http"),
+                      .key = span_text(key),
+                      .bytes = span_of(bytes, frame(bytes, records))};
+    assert_int_equal(inbox_reserve(&app->entry.inbox, run.bytes.size), 0);
+    assert_int_equal(inbox_put(&app->entry.inbox, &run), 0);
+    inbox_release(&app->entry.inbox, run.bytes.size);
+    inbox_push(&app->entry.inbox);
+}
+
+#define RECORDS(...)      \
+    (const char *const[]) \
+    {                     \
+        __VA_ARGS__, NULL \
+    }
+
+static void expect(struct owned_app *app, int error, uint64_t stored)
+{
+    struct run_result result;
+    assert_true(inbox_take_result(&app->entry.inbox, &result));
+    assert_int_equal(result.error, error);
+    assert_int_equal(result.stored, stored);
+}
+
+static void expect_nothing(struct owned_app *app)
+{
+    struct run_result result;
+    assert_false(inbox_take_result(&app->entry.inbox, &result));
+}
+
+static void expect_state(struct bench *b, struct owned_app *app, const char *shown)
+{
+    struct run run = {.kind = RUN_SHOW};
+    assert_int_equal(inbox_put(&app->entry.inbox, &run), 0);
+    inbox_push(&app->entry.inbox);
+    settle(b);
+    struct run_result result;
+    assert_true(inbox_take_result(&app->entry.inbox, &result));
+    assert_int_equal(result.error, 0);
+    assert_true(span_is(result.text, shown));
+}
+
+/* Takes all that the outlet holds as stored; returns how many records that were. */
+static uint64_t drain(struct outlet *o)
+{
+    uint64_t before = o->queue.freed.records;
+    struct stream_position end = record_queue_see_published(&o->queue);
+    outlet_stored(o, end);
+    return end.records - before;
+}
+
+static int condition(const struct owned_app *app)
+{
+    return atomic_load(&app->entry.report.condition);
+}
+
+/* --- tests --- */
+
+static void events_change_the_state_and_are_counted(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    put(&b.app, RUN_EVENTS, RECORDS("+1"), 0, 0, "");
+    put(&b.app, RUN_EVENTS, RECORDS("+2", "+3"), 0, 0, "");
+    put(&b.app, RUN_EVENTS, RECORDS("echo"), 0, 0, "");
+    expect_nothing(&b.app);
+    settle(&b);
+    expect(&b.app, 0, 1);
+    expect(&b.app, 0, 3);
+    expect(&b.app, 0, 4);
+    expect_state(&b, &b.app, "6/4");
+    assert_int_equal(drain(&b.outlet), 1);
+    bench_close(&b);
+}
+
+static void one_push_carries_the_sends_of_a_whole_turn(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    for (int i = 0; i < 100; i++)
+        put(&b.app, RUN_EVENTS, RECORDS("echo", "echo"), 0, 0, "");
+    settle(&b);
+    assert_int_equal(counter_read(&b.app.entry.report.turns), 1);
+    assert_int_equal(counter_read(&b.app.entry.report.pushes), 1);
+    assert_int_equal(drain(&b.outlet), 200);
+    bench_close(&b);
+}
+
+static void a_failed_event_leaves_no_trace_and_hurts_no_other(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    put(&b.app, RUN_EVENTS, RECORDS("+5"), 0, 0, "");
+    put(&b.app, RUN_EVENTS, RECORDS("+7", "echo", "fail", "+9"), 0, 0, "");
+    put(&b.app, RUN_EVENTS, RECORDS("+1"), 0, 0, "");
+    settle(&b);
+    expect(&b.app, 0, 1);
+    expect(&b.app, PE_APP_FAILED, 1);
+    expect(&b.app, 0, 2);
+    expect_state(&b, &b.app, "6/2");
+    assert_int_equal(drain(&b.outlet), 0);
+    assert_int_equal(counter_read(&b.app.entry.report.failures), TRIES);
+    bench_close(&b);
+}
+
+static void a_failed_event_is_tried_again_before_it_is_refused(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    flaky_failures = TRIES - 1;
+    put(&b.app, RUN_EVENTS, RECORDS("+5", "flaky"), 0, 0, "");
+    settle(&b);
+    expect(&b.app, 0, 2);
+    expect_state(&b, &b.app, "5/2");
+    bench_close(&b);
+}
+
+static void a_send_whose_failure_the_app_ignores_fails_the_event(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    put(&b.app, RUN_EVENTS, RECORDS("ignore 5000"), 0, 0, "");
+    put(&b.app, RUN_EVENTS, RECORDS("no output"), 0, 0, "");
+    settle(&b);
+    expect(&b.app, PE_APP_FAILED, 0);
+    expect(&b.app, PE_APP_FAILED, 0);
+    bench_close(&b);
+}
+
+static void too_many_failures_in_a_row_suspend_the_app(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    for (int i = 0; i < FAILURES_IN_A_ROW + 2; i++)
+        put(&b.app, RUN_EVENTS, RECORDS("fail"), 0, 0, "");
+    settle(&b);
+    settle(&b);
+    for (int i = 0; i < FAILURES_IN_A_ROW; i++)
+        expect(&b.app, PE_APP_FAILED, 0);
+    expect(&b.app, PE_APP_SUSPENDED, 0);
+    expect(&b.app, PE_APP_SUSPENDED, 0);
+    assert_int_equal(condition(&b.app), APP_SUSPENDED);
+    put(&b.app, RUN_STREAM, RECORDS("+1"), 1, 0, "");
+    settle(&b);
+    expect(&b.app, PE_APP_SUSPENDED, 0);
+    bench_close(&b);
+}
+
+static void an_app_that_does_not_open_answers_that_it_is_suspended(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    struct owned_app broken;
+    struct config_app config = {.name = "broken", .arg = "broken", .inbox_bytes = 1 << 20};
+    assert_int_equal(owned_app_init(&broken, &config, &tester, "", &b.loop, &b.log), 0);
+    broken.entry.inbox.front = &b.other.board;
+    assert_string_equal(broken.entry.failure, "it is broken");
+    put(&broken, RUN_EVENTS, RECORDS("+1"), 0, 0, "");
+    settle(&b);
+    expect(&broken, PE_APP_SUSPENDED, 0);
+    owned_app_dispose(&broken);
+    bench_close(&b);
+}
+
+static void a_full_outlet_stops_the_app_until_a_quarter_is_held(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    for (int i = 0; i < 10; i++)
+        put(&b.app, RUN_EVENTS, RECORDS("send 1000"), 0, 0, "");
+    settle(&b);
+    /* the fourth brought it over 75 % of 4096; a fifth would not fit */
+    for (uint64_t i = 1; i <= 4; i++)
+        expect(&b.app, 0, i);
+    expect_nothing(&b.app);
+    assert_int_equal(condition(&b.app), APP_WAITING);
+    struct stream_position to = {3 * 1002, 3}; /* 1002 are held: 25 % and less */
+    record_queue_see_published(&b.outlet.queue);
+    outlet_stored(&b.outlet, (struct stream_position){2 * 1002, 2});
+    settle(&b);
+    expect_nothing(&b.app);
+    outlet_stored(&b.outlet, to);
+    settle(&b);
+    expect(&b.app, 0, 5);
+    bench_close(&b);
+}
+
+static void a_unit_larger_than_what_is_free_waits_and_one_larger_than_the_outlet_fails(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    put(&b.app, RUN_EVENTS, RECORDS("send 2000"), 0, 0, "");
+    put(&b.app, RUN_EVENTS, RECORDS("+1", "send 1500", "send 1500"), 0, 0, "");
+    put(&b.app, RUN_EVENTS, RECORDS("send 1500", "send 1500", "send 1500"), 0, 0, "");
+    settle(&b);
+    expect(&b.app, 0, 1);
+    expect_nothing(&b.app);
+    assert_int_equal(drain(&b.outlet), 1);
+    settle(&b);
+    expect(&b.app, 0, 4);
+    expect_nothing(&b.app);
+    assert_int_equal(drain(&b.outlet), 2);
+    settle(&b);
+    expect(&b.app, PE_APP_FAILED, 4);
+    expect_state(&b, &b.app, "1/4");
+    bench_close(&b);
+}
+
+static void a_stream_is_stored_once_and_in_order(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    put(&b.app, RUN_STREAM, RECORDS("+1", "+2", "+4"), 1, 0, "");
+    put(&b.app, RUN_STREAM, RECORDS("+2", "+4", "+8"), 2, 0, ""); /* two of them again */
+    put(&b.app, RUN_STREAM, RECORDS("+1", "+2"), 1, 0, "");       /* all of it again */
+    put(&b.app, RUN_STREAM, RECORDS("+32"), 6, 0, "");            /* one is missing */
+    put(&b.app, RUN_STREAM, RECORDS("+16"), 5, 3, "");
+    settle(&b);
+    expect(&b.app, 0, 3);
+    expect(&b.app, 0, 4);
+    expect(&b.app, 0, 4);
+    expect(&b.app, PE_STREAM_GAP, 4);
+    expect(&b.app, 0, 5);
+    expect_state(&b, &b.app, "31/5");
+    assert_int_equal(counter_read(&b.app.entry.report.duplicates), 4);
+    bench_close(&b);
+}
+
+static void a_stream_says_how_far_it_came_when_a_record_fails(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    put(&b.app, RUN_STREAM, RECORDS("+1", "+2", "fail", "+8"), 1, 0, "");
+    put(&b.app, RUN_STREAM, RECORDS("+16"), 5, 0, "");
+    settle(&b);
+    expect(&b.app, PE_APP_FAILED, 2);
+    expect(&b.app, PE_STREAM_GAP, 2);
+    expect_state(&b, &b.app, "3/2");
+    bench_close(&b);
+}
+
+static void a_request_with_a_known_key_is_answered_and_not_stored_again(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    put(&b.app, RUN_EVENTS, RECORDS("+1"), 0, 0, "k");
+    put(&b.app, RUN_EVENTS, RECORDS("+2"), 0, 0, "");
+    put(&b.app, RUN_EVENTS, RECORDS("+1"), 0, 0, "k");
+    settle(&b);
+    expect(&b.app, 0, 1);
+    expect(&b.app, 0, 2);
+    expect(&b.app, 0, 1);
+    expect_state(&b, &b.app, "3/2");
+    bench_close(&b);
+}
+
+static void the_state_survives_undo_behind_many_snapshots(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    uint64_t stored = 0;
+    for (int round = 0; round < 3000; round++) {
+        put(&b.app, RUN_EVENTS,
+            RECORDS("+1", "some padding so that the log grows and is settled now and then, more of it"), 0, 0,
+            "");
+        stored += 2;
+        bool failing = round % 100 == 99;
+        if (failing)
+            put(&b.app, RUN_EVENTS, RECORDS("+1", "fail"), 0, 0, "");
+        settle(&b);
+        expect(&b.app, 0, stored);
+        if (failing)
+            expect(&b.app, PE_APP_FAILED, stored);
+    }
+    expect_state(&b, &b.app, "3000/6000");
+    bench_close(&b);
+}
+
+static void an_inner_outlet_delivers_once_in_order_and_holds_for_a_suspended_app(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    struct owned_app to;
+    struct config_app config;
+    open_app(&b, &to, &config, "b");
+    assert_int_equal(owned_app_add_inner(&to, &b.outlet, "e", false), 0);
+    for (int i = 0; i < 1000; i++) {
+        put(&b.app, RUN_EVENTS, RECORDS("echo", "send 100"), 0, 0, "");
+        if (i % 50 == 49)
+            settle(&b);
+    }
+    settle(&b);
+    assert_int_equal(counter_read(&to.entry.report.stored), 2000);
+    assert_int_equal(record_queue_glance(&b.outlet.queue).held_bytes, 0);
+    atomic_store(&to.entry.report.condition, APP_SUSPENDED);
+    put(&b.app, RUN_EVENTS, RECORDS("echo"), 0, 0, "");
+    settle(&b);
+    assert_int_equal(record_queue_glance(&b.outlet.queue).held_records, 1);
+    owned_app_dispose(&to);
+    bench_close(&b);
+}
+
+static void a_cycle_of_full_outlets_goes_on_and_does_not_grow(void **state)
+{
+    (void)state;
+    /* a ──▶ b ──▶ a, each passing "echo" on for ever; the front keeps on adding until both are full */
+    struct bench b;
+    bench_open(&b);
+    struct owned_app other;
+    struct config_app config;
+    struct outlet back;
+    open_app(&b, &other, &config, "b");
+    open_outlet(&b, &other, &back);
+    assert_int_equal(owned_app_add_inner(&other, &b.outlet, "e", true), 0);
+    assert_int_equal(owned_app_add_inner(&b.app, &back, "e", true), 0);
+    char large[241] = "echo";
+    memset(large + 4, '.', sizeof large - 5);
+    for (int i = 0; i < 1000; i++) {
+        put(&b.app, RUN_EVENTS, RECORDS(large, large, large, large), 0, 0, "");
+        put(&other, RUN_EVENTS, RECORDS(large, large, large, large), 0, 0, "");
+    }
+    uint64_t before = 0;
+    for (int i = 0; i < 20; i++) {
+        sim_run(b.sim, NEVER, NULL, NULL, 1000);
+        uint64_t stored = counter_read(&b.app.entry.report.stored) + counter_read(&other.entry.report.stored);
+        assert_true(stored > before);
+        before = stored;
+        assert_true(record_queue_glance(&b.outlet.queue).held_bytes <= QUEUE_BYTES);
+        assert_true(record_queue_glance(&back.queue).held_bytes <= QUEUE_BYTES);
+    }
+    outlet_dispose(&back);
+    owned_app_dispose(&other);
+    bench_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(events_change_the_state_and_are_counted),
+        cmocka_unit_test(one_push_carries_the_sends_of_a_whole_turn),
+        cmocka_unit_test(a_failed_event_leaves_no_trace_and_hurts_no_other),
+        cmocka_unit_test(a_failed_event_is_tried_again_before_it_is_refused),
+        cmocka_unit_test(a_send_whose_failure_the_app_ignores_fails_the_event),
+        cmocka_unit_test(too_many_failures_in_a_row_suspend_the_app),
+        cmocka_unit_test(an_app_that_does_not_open_answers_that_it_is_suspended),
+        cmocka_unit_test(a_full_outlet_stops_the_app_until_a_quarter_is_held),
+        cmocka_unit_test(a_unit_larger_than_what_is_free_waits_and_one_larger_than_the_outlet_fails),
+        cmocka_unit_test(a_stream_is_stored_once_and_in_order),
+        cmocka_unit_test(a_stream_says_how_far_it_came_when_a_record_fails),
+        cmocka_unit_test(a_request_with_a_known_key_is_answered_and_not_stored_again),
+        cmocka_unit_test(the_state_survives_undo_behind_many_snapshots),
+        cmocka_unit_test(an_inner_outlet_delivers_once_in_order_and_holds_for_a_suspended_app),
+        cmocka_unit_test(a_cycle_of_full_outlets_goes_on_and_does_not_grow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

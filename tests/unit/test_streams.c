@@ -1,0 +1,116 @@
+/* The cursors of streams, and idempotency keys. */
+#include "host/keys.h"
+#include "host/streams.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+static struct run run_of(const char *source, uint8_t epoch, uint64_t base)
+{
+    struct run run = {.kind = RUN_STREAM, .base = base, .source = span_text(source)};
+    memset(run.epoch, epoch, sizeof run.epoch);
+    return run;
+}
+
+static struct stream_cursor *find(struct streams *s, struct run run, enum stream_news expected)
+{
+    struct stream_cursor *cursor;
+    enum stream_news news;
+    assert_int_equal(streams_find(s, &run, &cursor, &news), 0);
+    assert_int_equal(news, expected);
+    return cursor;
+}
+
+static void a_stream_is_known_by_its_whole_name(void **state)
+{
+    (void)state;
+    struct streams s = {0};
+    find(&s, run_of("pi/a/out", 1, 0), STREAM_NEW)->stored = 7;
+    find(&s, run_of("pi/a/out2", 1, 0), STREAM_NEW);
+    find(&s, run_of("pi/a/ou", 1, 0), STREAM_NEW);
+    assert_int_equal(find(&s, run_of("pi/a/out", 1, 0), STREAM_KNOWN)->stored, 7);
+    streams_dispose(&s);
+}
+
+static void a_new_epoch_counts_anew_and_retires_the_old_one(void **state)
+{
+    (void)state;
+    struct streams s = {0};
+    find(&s, run_of("pi/a/out", 1, 0), STREAM_NEW)->stored = 7;
+    assert_int_equal(find(&s, run_of("pi/a/out", 2, 0), STREAM_NEW_EPOCH)->stored, 0);
+    struct run late = run_of("pi/a/out", 1, 0);
+    struct stream_cursor *cursor;
+    enum stream_news news;
+    assert_int_equal(streams_find(&s, &late, &cursor, &news), PE_STREAM_RETIRED);
+    for (uint8_t epoch = 3; epoch < 3 + RETIRED_EPOCHS; epoch++)
+        find(&s, run_of("pi/a/out", epoch, 0), STREAM_NEW_EPOCH);
+    late = run_of("pi/a/out", 3, 0);
+    assert_int_equal(streams_find(&s, &late, &cursor, &news), PE_STREAM_RETIRED);
+    streams_dispose(&s);
+}
+
+static void what_the_sender_was_told_is_never_asked_for_again(void **state)
+{
+    (void)state;
+    struct streams s = {0};
+    assert_int_equal(find(&s, run_of("pi/a/out", 1, 50), STREAM_NEW)->stored, 50);
+    assert_int_equal(find(&s, run_of("pi/a/out", 1, 60), STREAM_ROLLED_BACK)->stored, 60);
+    assert_int_equal(find(&s, run_of("pi/a/out", 1, 55), STREAM_KNOWN)->stored, 60);
+    streams_dispose(&s);
+}
+
+static void the_table_is_bounded(void **state)
+{
+    (void)state;
+    struct streams s = {0};
+    char name[40];
+    for (int i = 0; i < STREAMS_MAX; i++) {
+        snprintf(name, sizeof name, "host-%d/a/out", i);
+        find(&s, run_of(name, 1, 0), STREAM_NEW)->stored = (uint64_t)i;
+    }
+    struct run one_more = run_of("another/a/out", 1, 0);
+    struct stream_cursor *cursor;
+    enum stream_news news;
+    assert_int_equal(streams_find(&s, &one_more, &cursor, &news), PE_FULL);
+    assert_int_equal(find(&s, run_of("host-5/a/out", 1, 0), STREAM_KNOWN)->stored, 5);
+    streams_dispose(&s);
+}
+
+static struct span key_of(char *text, size_t size, int i)
+{
+    return span_of(text, (size_t)snprintf(text, size, "key-%d", i));
+}
+
+static void the_last_keys_are_remembered_and_older_ones_forgotten(void **state)
+{
+    (void)state;
+    struct keys k = {0};
+    char text[40];
+    uint64_t stored;
+    assert_false(keys_find(&k, span_text("key-0"), &stored));
+    for (int i = 0; i < 3 * KEYS_MAX; i++) {
+        assert_int_equal(keys_add(&k, key_of(text, sizeof text, i), (uint64_t)i * 2), 0);
+        int oldest = i < KEYS_MAX ? 0 : i - KEYS_MAX + 1;
+        assert_true(keys_find(&k, key_of(text, sizeof text, oldest), &stored));
+        assert_int_equal(stored, (uint64_t)oldest * 2);
+        assert_true(keys_find(&k, key_of(text, sizeof text, i), &stored));
+        if (oldest > 0)
+            assert_false(keys_find(&k, key_of(text, sizeof text, oldest - 1), &stored));
+    }
+    keys_dispose(&k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stream_is_known_by_its_whole_name),
+        cmocka_unit_test(a_new_epoch_counts_anew_and_retires_the_old_one),
+        cmocka_unit_test(what_the_sender_was_told_is_never_asked_for_again),
+        cmocka_unit_test(the_table_is_bounded),
+        cmocka_unit_test(the_last_keys_are_remembered_and_older_ones_forgotten),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,391 @@
+/* The phases of a wait, and why in this order:
+ *
+ *   1. hand over   operations, then cancels (which may name operations of the same batch), then the read
+ *                  that lets other threads end the wait: all into the submission ring, without a system call
+ *   2. enter       one system call submits them, runs the work that the kernel has deferred, and waits
+ *   3. woke        from here on a notice is seen by the loop without a wake
+ *   4. take        a bounded batch of completions, copied out so that the kernel has its room back
+ *   5. deliver     into the callbacks, which only append to the lists of core/io.h: nothing they do touches
+ *                  the rings
+ *   6. publish     the receive buffers of the batch go back, with one store */
+#include "uring/ring.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BATCH 256 /* completions a wait delivers */
+
+/* user_data of what is not an io_op; those are aligned, so never 0 or 1. */
+enum { DATA_CANCEL = 0, DATA_WAKE = 1 };
+
+static struct uring *uring_of(struct io *io)
+{
+    return container_of(io, struct uring, io);
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t now_ns(struct io *io)
+{
+    (void)io;
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+static uint64_t wall_ms(struct io *io)
+{
+    (void)io;
+    return clock_ns(CLOCK_REALTIME) / NS_PER_MS;
+}
+
+/* --- 1. hand over --- */
+
+static void submit(struct uring *u)
+{
+    counter_add(&u->io.counters.enters, 1);
+    io_uring_submit(
+        &u->ring); /* a failure leaves the entries where they are, which is what callers look at */
+}
+
+/* A free entry; NULL if the ring is full and the kernel takes nothing now (no memory, or too many completions
+ * are waiting for us). */
+static struct io_uring_sqe *take_entry(struct uring *u)
+{
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
+    if (!sqe) {
+        submit(u);
+        sqe = io_uring_get_sqe(&u->ring);
+    }
+    if (sqe)
+        counter_add(&u->io.counters.operations, 1);
+    return sqe;
+}
+
+static void prepare_send(struct io_uring_sqe *sqe, struct io_op *op)
+{
+    const struct iovec *part = op->send.parts;
+    if (op->send.message.msg_iovlen == 1)
+        io_uring_prep_send(sqe, op->fd, part->iov_base, part->iov_len, MSG_NOSIGNAL);
+    else
+        io_uring_prep_sendmsg(sqe, op->fd, &op->send.message, MSG_NOSIGNAL);
+}
+
+static void prepare_receive(struct io_uring_sqe *sqe, struct io_op *op)
+{
+    io_uring_prep_recv_multishot(sqe, op->fd, NULL, 0, 0);
+    sqe->flags |= IOSQE_BUFFER_SELECT;
+    sqe->buf_group = BUFFERS_GROUP;
+}
+
+static void prepare(struct io_uring_sqe *sqe, struct io_op *op)
+{
+    switch ((enum io_kind)op->kind) {
+    case IO_ACCEPT:
+        io_uring_prep_multishot_accept(sqe, op->fd, NULL, NULL, SOCK_CLOEXEC);
+        break;
+    case IO_CONNECT:
+        io_uring_prep_connect(sqe, op->fd, (const struct sockaddr *)&op->address, op->address_len);
+        break;
+    case IO_RECV:
+        prepare_receive(sqe, op);
+        break;
+    case IO_SEND:
+        prepare_send(sqe, op);
+        break;
+    case IO_READ:
+        io_uring_prep_poll_add(sqe, op->fd, POLLIN);
+        break;
+    case IO_WRITE:
+        io_uring_prep_poll_add(sqe, op->fd, POLLOUT);
+        break;
+    case IO_CLOSE:
+        io_uring_prep_close(sqe, op->fd);
+        break;
+    case IO_SHUTDOWN:
+    case IO_KINDS:
+        assert(!"has no entry");
+    }
+    io_uring_sqe_set_data64(sqe, (uintptr_t)op);
+}
+
+/* The kernel gives every IORING_OP_SHUTDOWN to a worker thread, which it may have to start; the system call
+ * itself does not block. What was queued before has to be issued first. */
+static bool shut_down(struct uring *u, struct io_op *op)
+{
+    if (io_uring_sq_ready(&u->ring) > 0)
+        submit(u);
+    if (io_uring_sq_ready(&u->ring) > 0)
+        return false;
+    op->backend_word = shutdown(op->fd, SHUT_WR) < 0 ? (uint64_t)errno : 0;
+    op->next = NULL;
+    *u->shut_at = op;
+    u->shut_at = &op->next;
+    return true;
+}
+
+/* The kernel gives reads and writes of files that know no non-blocking way (signals, terminals, many file
+ * systems) to a worker thread as well. Instead the ring polls, and the call is made once it will not block:
+ * for a pipe that is so for PIPE_BUF bytes. */
+static int transfer(const struct io_op *op)
+{
+    size_t size = min_size(op->size, PIPE_BUF);
+    ssize_t result = op->kind == IO_READ ? read(op->fd, op->data, op->size) : write(op->fd, op->data, size);
+    return result < 0 ? -errno : (int)result;
+}
+
+static bool hand_over(struct uring *u, struct io_op *op)
+{
+    assert(op->kind != IO_RECV || u->buffers.count > 0);
+    if (op->kind == IO_SHUTDOWN)
+        return shut_down(u, op);
+    struct io_uring_sqe *sqe = take_entry(u);
+    if (sqe)
+        prepare(sqe, op);
+    return sqe != NULL;
+}
+
+/* Those that the kernel does not take now are queued again, for the next wait. */
+static bool hand_over_all(struct uring *u, struct io_op *first)
+{
+    while (first) {
+        struct io_op *next = first->next;
+        if (!hand_over(u, first))
+            break;
+        first = next;
+    }
+    if (!first)
+        return true;
+    u->io.first = first;
+    u->io.last = &first->next;
+    while (*u->io.last)
+        u->io.last = &(*u->io.last)->next;
+    return false;
+}
+
+static bool hand_over_cancel(struct uring *u, struct io_op *op)
+{
+    struct io_uring_sqe *sqe = take_entry(u);
+    if (!sqe)
+        return false;
+    io_uring_prep_cancel64(sqe, (uintptr_t)op, 0);
+    sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+    io_uring_sqe_set_data64(sqe, DATA_CANCEL);
+    return true;
+}
+
+/* A cancel must not overtake its operation, nor outlive it: those that cannot go now are the io's again. */
+static bool hand_over_cancels(struct uring *u, struct io_op *cancels, bool possible)
+{
+    while (cancels) {
+        struct io_op *op = cancels;
+        cancels = op->cancel_next;
+        possible = possible && hand_over_cancel(u, op);
+        if (!possible)
+            io_cancel(&u->io, op);
+    }
+    return possible;
+}
+
+static bool arm_wake(struct uring *u)
+{
+    if (u->wake_armed)
+        return true;
+    struct io_uring_sqe *sqe = take_entry(u);
+    if (!sqe)
+        return false;
+    io_uring_prep_read(sqe, u->wake_fd, &u->wake_count, sizeof u->wake_count, (uint64_t)-1);
+    io_uring_sqe_set_data64(sqe, DATA_WAKE);
+    u->wake_armed = true;
+    return true;
+}
+
+/* --- 2. enter --- */
+
+/* Whether there is nothing an enter would bring: to submit, to run, or to move out of the kernel's overflow
+ * list. */
+static bool quiet(struct uring *u)
+{
+    unsigned flags = __atomic_load_n(u->ring.sq.kflags, __ATOMIC_RELAXED);
+    return io_uring_sq_ready(&u->ring) == 0 && !(flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW));
+}
+
+static int enter_until(struct uring *u, uint64_t deadline_ns)
+{
+    if (deadline_ns == NEVER)
+        return io_uring_submit_and_wait(&u->ring, 1);
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    uint64_t left_ns = deadline_ns > now ? deadline_ns - now : 0;
+    struct __kernel_timespec left = {.tv_sec = (int64_t)(left_ns / NS_PER_S),
+                                     .tv_nsec = (int64_t)(left_ns % NS_PER_S)};
+    struct io_uring_cqe *cqe;
+    return io_uring_submit_and_wait_timeout(&u->ring, &cqe, 1, &left, NULL);
+}
+
+static bool ordinary(int result)
+{
+    return result >= 0 || result == -ETIME || result == -EINTR || result == -EAGAIN || result == -EBUSY;
+}
+
+static int enter(struct uring *u, uint64_t deadline_ns)
+{
+    if (io_uring_cq_ready(&u->ring) > 0)
+        deadline_ns = 0;
+    if (deadline_ns == 0 && quiet(u))
+        return 0;
+    counter_add(&u->io.counters.enters, 1);
+    int result = deadline_ns == 0 ? io_uring_submit_and_get_events(&u->ring) : enter_until(u, deadline_ns);
+    return ordinary(result) ? 0 : result;
+}
+
+/* --- 4. to 6. take, deliver, publish --- */
+
+static int deliver_shut(struct uring *u)
+{
+    int delivered = 0;
+    struct io_op *op = u->shut;
+    u->shut = NULL;
+    u->shut_at = &u->shut;
+    while (op) {
+        struct io_op *next = op->next;
+        io_complete(&u->io, op, -(int)op->backend_word, false);
+        delivered++;
+        op = next;
+    }
+    return delivered;
+}
+
+static unsigned take(struct uring *u, struct io_uring_cqe *batch)
+{
+    unsigned head, taken = 0;
+    struct io_uring_cqe *cqe;
+    io_uring_for_each_cqe(&u->ring, head, cqe)
+    {
+        if (taken == BATCH)
+            break;
+        batch[taken++] = *cqe;
+    }
+    io_uring_cq_advance(&u->ring, taken);
+    counter_add(&u->io.counters.completions, taken);
+    return taken;
+}
+
+static void deliver_op(struct uring *u, const struct io_uring_cqe *cqe)
+{
+    struct io_op *op = (struct io_op *)(uintptr_t)cqe->user_data;
+    bool more = cqe->flags & IORING_CQE_F_MORE;
+    if (cqe->flags & IORING_CQE_F_BUFFER) { /* also at the end of a stream, on some kernels */
+        unsigned id = cqe->flags >> IORING_CQE_BUFFER_SHIFT;
+        op->data = buffers_at(&u->buffers, id);
+        io_complete(&u->io, op, cqe->res, more);
+        buffers_return(&u->buffers, id);
+        return;
+    }
+    if (cqe->res == -ENOBUFS && op->kind == IO_RECV)
+        counter_add(&u->io.counters.no_buffers, 1);
+    bool ready = cqe->res >= 0 && (op->kind == IO_READ || op->kind == IO_WRITE);
+    io_complete(&u->io, op, ready ? transfer(op) : cqe->res, more);
+}
+
+/* Returns whether it was an operation of the seam. */
+static bool deliver(struct uring *u, const struct io_uring_cqe *cqe)
+{
+    if (cqe->user_data == DATA_CANCEL)
+        return false; /* found nothing: what it named has completed */
+    if (cqe->user_data == DATA_WAKE) {
+        u->wake_armed = false;
+        if (cqe->res > 0)
+            counter_add(&u->io.counters.wakes, 1);
+        return false;
+    }
+    deliver_op(u, cqe);
+    return true;
+}
+
+static int deliver_batch(struct uring *u)
+{
+    struct io_uring_cqe batch[BATCH];
+    unsigned taken = take(u, batch);
+    int delivered = deliver_shut(u);
+    for (unsigned i = 0; i < taken; i++)
+        delivered += deliver(u, &batch[i]);
+    buffers_publish(&u->buffers);
+    return delivered;
+}
+
+/* The whole of it. */
+static int wait_for(struct io *io, struct io_op *first, struct io_op *cancels, uint64_t deadline_ns)
+{
+    struct uring *u = uring_of(io);
+    if (!u->enabled) {
+        int error = ring_enable(&u->ring);
+        if (error < 0)
+            return error;
+        u->enabled = true;
+    }
+    bool all = hand_over_all(u, first);
+    all = hand_over_cancels(u, cancels, all);
+    if (!all || u->shut || (deadline_ns > 0 && !arm_wake(u)))
+        deadline_ns = 0;
+    int error = enter(u, deadline_ns);
+    io_woke(io);
+    return error < 0 ? error : deliver_batch(u);
+}
+
+static void kick(struct io *io)
+{
+    static const uint64_t one = 1;
+    int saved = errno; /* this may be a signal handler */
+    ssize_t written;
+    do
+        written = write(uring_of(io)->wake_fd, &one, sizeof one);
+    while (written < 0 && errno == EINTR);
+    errno = saved;
+}
+
+static void dispose(struct io *io)
+{
+    struct uring *u = uring_of(io);
+    ring_tear_down(&u->ring, &u->buffers);
+    close(u->wake_fd);
+    free(u);
+}
+
+static const struct io_backend backend = {
+    .wait = wait_for,
+    .kick = kick,
+    .now_ns = now_ns,
+    .wall_ms = wall_ms,
+    .socket = uring_socket,
+    .listen = uring_listen,
+    .dispose = dispose,
+};
+
+int uring_open(struct io **io, const struct uring_options *options)
+{
+    struct uring *u = calloc(1, sizeof *u);
+    if (!u)
+        return -ENOMEM;
+    io_init(&u->io, &backend);
+    u->shut_at = &u->shut;
+    u->wake_fd = eventfd(0, EFD_CLOEXEC); /* blocking: its read is to wait, as sockets' do */
+    int error = u->wake_fd < 0 ? -errno : 0;
+    if (error == 0)
+        error = ring_set_up(&u->ring, &u->buffers, options ? options : &uring_defaults);
+    if (error < 0) {
+        if (u->wake_fd >= 0)
+            close(u->wake_fd);
+        free(u);
+        return error;
+    }
+    *io = &u->io;
+    return 0;
+}

@@ -1,0 +1,38 @@
+/* What the files of uring/ share: the ring and how it is set up. Private to uring/ and its tests. */
+#ifndef PURE_URING_RING_H
+#define PURE_URING_RING_H
+
+#include "uring/buffers.h"
+#include "uring/uring.h"
+
+#include <liburing.h>
+
+struct uring {
+    struct io io;
+    struct io_uring ring;
+    struct buffers buffers;
+    bool enabled;        /* the ring belongs to a thread */
+    bool wake_armed;     /* the read of wake_fd is in flight */
+    int wake_fd;         /* an eventfd */
+    uint64_t wake_count; /* where that read goes; of no interest */
+    struct io_op *shut; /* IO_SHUTDOWNs done in this wait; delivered before it ends, so empty between waits */
+    struct io_op **shut_at; /* the end of that list */
+};
+
+/* Makes a disabled, restricted ring with its buffers: nothing but ring_enable and the operations of the seam
+ * will be possible with it. On failure nothing is left behind. 0 or a negative errno. */
+int ring_set_up(struct io_uring *ring, struct buffers *buffers, const struct uring_options *options);
+
+/* Binds the ring to this thread, with its restrictions in force. 0 or a negative errno. */
+int ring_enable(struct io_uring *ring);
+void ring_tear_down(struct io_uring *ring, struct buffers *buffers);
+
+/* The names of the operations and features that the seam needs and this ring lacks, separated by ", "; "" if
+ * none. The ring is not restricted yet: ring_set_up calls this in between. */
+void ring_missing(struct io_uring *ring, char *names, size_t size);
+
+/* Small calls that do not block (socket.c). */
+int uring_socket(struct io *io, int family, const struct io_socket_options *options);
+int uring_listen(struct io *io, const struct sockaddr *address, socklen_t len, int backlog);
+
+#endif

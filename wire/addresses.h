@@ -1,0 +1,50 @@
+/* Where a wire connects to: the addresses of its host that are known, the one whose turn it is, and when the
+ * name is to be looked up.
+ *
+ * The name is looked up before a connect, if the connection before failed (so once a back-off step) or the
+ * addresses are older than ADDRESSES_AGE_NS; never for a connection that follows a good one. A lookup that
+ * fails leaves the known addresses as they are. After each failed connection it is the next address's turn.
+ */
+#ifndef PURE_WIRE_ADDRESSES_H
+#define PURE_WIRE_ADDRESSES_H
+
+#include "core/clock.h"
+#include "wire/url.h"
+
+#define ADDRESSES_AGE_NS (60 * NS_PER_S)
+
+struct addresses {
+    bool literal;          /* known[0] is the URL's own address: no name to look up */
+    bool stale;            /* the connection before failed */
+    unsigned count;        /* known[0, count) */
+    unsigned turn;         /* index of the address to try; < count if count > 0 */
+    uint64_t looked_up_ns; /* when `known` was last learnt */
+    struct resolver_address known[RESOLVER_ADDRESSES];
+};
+
+void addresses_init(struct addresses *a, const struct url *url);
+
+/* Whether the name is to be looked up before the next connect. */
+bool addresses_lookup_due(const struct addresses *a, uint64_t now_ns);
+
+/* A lookup came back with `count` (> 0) addresses. */
+void addresses_learn(struct addresses *a, const struct resolver_address *found, unsigned count,
+                     uint64_t now_ns);
+
+/* A lookup did not: goes on with what is known. */
+static inline void addresses_keep(struct addresses *a, uint64_t now_ns)
+{
+    a->stale = false;
+    a->looked_up_ns = now_ns;
+}
+
+/* The connection failed: the next address, and a lookup before it. */
+void addresses_failed(struct addresses *a);
+
+/* The address to connect to; NULL if none is known. */
+static inline const struct resolver_address *addresses_current(const struct addresses *a)
+{
+    return a->count ? &a->known[a->turn] : NULL;
+}
+
+#endif

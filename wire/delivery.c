@@ -1,0 +1,186 @@
+#include "wire/delivery.h"
+
+#include "wire/retry_after.h"
+
+#include <stdio.h>
+
+void delivery_rewind(struct wire *w)
+{
+    w->next = w->outlet.queue.freed;
+    w->series++;
+}
+
+/* --- saying so --- */
+
+static void describe(const struct wire *w, int error, const struct answer *a, char *text, size_t size)
+{
+    if (!a)
+        snprintf(text, size, "POST %s: %s", w->endpoint, pure_error_text(error));
+    else if (error == PE_HTTP_REDIRECT)
+        snprintf(text, size, "POST %.64s: %u redirects to \"%.90s\", not followed", w->endpoint, a->status,
+                 a->location);
+    else if (error == PE_HTTP_STATUS)
+        snprintf(text, size, "POST %s: %u %s", w->endpoint, a->status, a->reason);
+    else
+        snprintf(text, size, "POST %s: %u, %s", w->endpoint, a->status, pure_error_text(error));
+}
+
+static bool power_of_two(uint64_t n)
+{
+    return (n & (n - 1)) == 0;
+}
+
+static void report(struct wire *w, enum outlet_state state, int error, const char *text)
+{
+    atomic_store_explicit(&w->outlet.report.failures, w->failures, memory_order_relaxed);
+    outlet_report(&w->outlet, state, error, text, io_wall_ms(w->loop->io));
+}
+
+/* A try went well. One line if the one before did not. */
+static void succeed(struct wire *w, uint64_t now_ns)
+{
+    if (w->failures == 0)
+        return;
+    struct record_queue_glance held = record_queue_glance(&w->outlet.queue);
+    log_line(w->log, LOG_NOTICE,
+             "%s.%s: delivers again, after %.1f s and %llu failures; %u records (%u bytes) wait",
+             w->outlet.app, w->outlet.output, (double)(now_ns - w->down_since_ns) / (double)NS_PER_S,
+             (unsigned long long)w->failures, held.held_records, held.held_bytes);
+    w->failures = 0;
+    w->rest_until_ns = 0;
+    backoff_reset(&w->backoff);
+    report(w, OUTLET_OK, 0, "");
+}
+
+static void disable(struct wire *w, int error, const char *text)
+{
+    w->disabled = true;
+    log_line(w->log, LOG_ERROR, "%s.%s: %s", w->outlet.app, w->outlet.output, text);
+    report(w, OUTLET_DISABLED, error, text);
+}
+
+/* max(own back-off, what the peer asks for), the latter capped. */
+static uint64_t rest_ns(struct wire *w, const struct answer *a)
+{
+    uint64_t own_ns = backoff_next(&w->backoff);
+    if (!a || !a->retry_after[0])
+        return own_ns;
+    uint64_t asked_ns =
+        retry_after_ns(span_text(a->retry_after), span_text(a->date), io_wall_ms(w->loop->io));
+    return max_u64(own_ns, min_u64(asked_ns, own_ns + DELIVERY_RETRY_AFTER_MAX_NS));
+}
+
+static void rest(struct wire *w, uint64_t now_ns, int error, const struct answer *a, const char *text)
+{
+    uint64_t delay_ns = rest_ns(w, a);
+    w->rest_until_ns = now_ns + delay_ns;
+    if (power_of_two(w->failures))
+        log_line(w->log, LOG_WARNING, "%s.%s: %s (%llu in a row; again in %.1f s)", w->outlet.app,
+                 w->outlet.output, text, (unsigned long long)w->failures,
+                 (double)delay_ns / (double)NS_PER_S);
+    report(w, OUTLET_RESTING, error, text);
+}
+
+void delivery_failed(struct wire *w, uint64_t now_ns, int error, const struct answer *a)
+{
+    char text[sizeof w->outlet.report.text];
+    describe(w, error, a, text, sizeof text);
+    if (w->failures++ == 0)
+        w->down_since_ns = now_ns;
+    counter_add(&w->outlet.report.failures_total, 1);
+    delivery_rewind(w);
+    if (error == PE_HTTP_GONE || error == PE_STREAM_RETIRED)
+        disable(w, error, text);
+    else
+        rest(w, now_ns, error, a, text);
+}
+
+/* --- what answers mean --- */
+
+static void stored_to(struct wire *w, struct stream_position to, uint64_t body_bytes)
+{
+    counter_add(&w->outlet.report.bytes, body_bytes);
+    outlet_stored(&w->outlet, to);
+    if (w->next.bytes < to.bytes)
+        w->next = to;
+}
+
+/* The position behind record number `number`, which lies in [freed, published]. */
+static struct stream_position behind(struct wire *w, const struct wire_flight *flight, uint64_t number)
+{
+    const struct record_queue *q = &w->outlet.queue;
+    if (number == flight->batch.end.records)
+        return flight->batch.end;
+    struct record_scan scan =
+        record_scan(record_queue_span(q, q->freed.bytes), q->capacity, number - q->freed.records);
+    return (struct stream_position){q->freed.bytes + scan.bytes, q->freed.records + scan.records};
+}
+
+/* The peer states that records up to number `stored` are stored, none that was not sent. The memory of a
+ * request that is being sent is not freed under the kernel's hands: its own answer does that. True if records
+ * became stored. */
+static bool advance(struct wire *w, const struct wire_flight *flight, uint64_t stored)
+{
+    const struct connection *c = &w->connection;
+    if (c->phase == CONNECTION_OPEN && c->whole < c->begun) {
+        const struct wire_flight *sending = &w->flights[c->whole % CONNECTION_PIPELINE_MAX];
+        stored = min_u64(stored, sending->batch.start.records);
+    }
+    struct stream_position freed = w->outlet.queue.freed;
+    if (stored <= freed.records)
+        return false;
+    struct stream_position to = behind(w, flight, stored);
+    stored_to(w, to, to.bytes - freed.bytes);
+    return true;
+}
+
+static int failure_of(const struct answer *a)
+{
+    return a->status == 410 ? PE_HTTP_GONE : a->status / 100 == 3 ? PE_HTTP_REDIRECT : PE_HTTP_STATUS;
+}
+
+static int pure_failure_of(const struct wire *w, const struct answer *a)
+{
+    bool behind_us = a->has_stored && a->stored < w->outlet.queue.freed.records;
+    if (answer_success(a))
+        return !a->has_stored ? PE_HTTP_UNSTORED : behind_us ? PE_STREAM_GAP : PE_HTTP_STORED;
+    if (a->status == 409 && span_is(span_text(a->pure_error), "epoch-retired"))
+        return PE_STREAM_RETIRED;
+    return a->status == 409 && behind_us ? PE_STREAM_GAP : failure_of(a);
+}
+
+/* Mode pure: the stored number counts, whatever the status is. */
+static void settle_numbered(struct wire *w, uint64_t now_ns, const struct wire_flight *flight,
+                            const struct answer *a)
+{
+    bool impossible = a->has_stored && a->stored > w->sent_records;
+    bool moved = a->has_stored && !impossible && advance(w, flight, a->stored);
+    if (flight->series != w->series)
+        return; /* sent before `next` went back: its failure is known already */
+    if (impossible) {
+        delivery_failed(w, now_ns, PE_HTTP_STORED, a);
+        return;
+    }
+    bool all = a->has_stored && a->stored >= flight->batch.end.records;
+    if (moved || (answer_success(a) && all))
+        succeed(w, now_ns);
+    if (answer_success(a) && all)
+        return;
+    if (answer_success(a) && moved)
+        delivery_rewind(w); /* a part was stored: the rest goes again, at once */
+    else
+        delivery_failed(w, now_ns, pure_failure_of(w, a), a);
+}
+
+void delivery_answered(struct wire *w, uint64_t now_ns, const struct wire_flight *flight,
+                       const struct answer *a)
+{
+    if (w->mode == WIRE_PURE) {
+        settle_numbered(w, now_ns, flight, a);
+    } else if (answer_success(a)) {
+        stored_to(w, flight->batch.end, flight->batch.body.size);
+        succeed(w, now_ns);
+    } else {
+        delivery_failed(w, now_ns, failure_of(a), a);
+    }
+}
