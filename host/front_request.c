@@ -271,6 +271,7 @@ static void begin_records(struct client *c, const struct routed *to, const struc
         client_decline(c, 411, "records come with a Content-Length");
         return;
     }
+    b->base = 0;
     const char *why = parse_records(b, fields);
     if (why) {
         client_decline(c, 400, why);

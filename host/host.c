@@ -150,7 +150,7 @@ static int open_threads(struct host *h, char *why, size_t why_size)
 static int open_logs(struct host *h)
 {
     struct host_thread *front = front_thread(h);
-    int error = log_writer_init(&h->log_writer, &front->loop, STDERR_FILENO);
+    int error = log_writer_init(&h->log_writer, &front->loop, h->options.log_fd);
     h->log_writing = error == 0;
     for (unsigned i = 0; error == 0 && i < h->thread_count; i++) {
         struct host_thread *t = &h->threads[i];
@@ -287,7 +287,7 @@ static int open_wire(struct host *h, const struct config_output *config, char *w
     snprintf(source, sizeof source, "%s/%s/%s", h->config->name, config->app, config->output);
     options.source = source;
     memcpy(options.epoch, h->epoch, sizeof options.epoch);
-    randombytes_buf(&options.seed, sizeof options.seed);
+    h->options.fill_random(h->options.context, &options.seed, sizeof options.seed);
     struct wire *wire = &h->wires[h->wire_count];
     int error = wire_init(wire, &options, config->app, config->output, config->queue_bytes,
                           config->max_record, &t->loop, h->resolvers[sender], &t->log);
@@ -532,6 +532,22 @@ int host_run(struct host *h)
     return error;
 }
 
+void host_end(struct host *h)
+{
+    front_abort(&h->front);
+    for (unsigned i = 0; i < h->wire_count; i++)
+        wire_stop(&h->wires[i]);
+    log_writer_stop(&h->log_writer);
+}
+
+bool host_ended(const struct host *h)
+{
+    bool ended = front_stopped(&h->front) && log_writer_stopped(&h->log_writer);
+    for (unsigned i = 0; i < h->wire_count; i++)
+        ended = ended && wire_stopped(&h->wires[i]);
+    return ended;
+}
+
 const struct registry *host_registry(const struct host *h)
 {
     return &h->registry;
@@ -548,7 +564,7 @@ int host_open(struct host **host, const struct config *config, const struct host
     h->options = *options;
     h->signal_fd = -1;
     timer_init(&h->stop_timer, go_on_stopping);
-    randombytes_buf(h->epoch, sizeof h->epoch);
+    h->options.fill_random(h->options.context, h->epoch, sizeof h->epoch);
     int error = sodium_init() < 0 ? -ENOSYS : open_threads(h, why, why_size);
     if (error == 0)
         error = make_registry(h);

@@ -24,6 +24,9 @@ struct host_options {
     int (*load_module)(void *context, const char *path, const struct pure_app **app, void **handle, char *why,
                        size_t why_size);
     void (*unload_module)(void *context, void *handle);
+    /* Bytes that nobody can guess: epochs, and what spreads retries. */
+    void (*fill_random)(void *context, void *bytes, size_t size);
+    int log_fd; /* where the lines of the log go; not the host's to close */
 };
 
 struct host;
@@ -43,5 +46,10 @@ void host_close(struct host *host);
 const struct registry *host_registry(const struct host *host);
 void host_stop(struct host *host);
 bool host_stopped(const struct host *host);
+
+/* For a simulation, in the place of host_run's end, after host_stop or without it: gives up all that is in
+ * flight and closes it, as the end of a process does. Step the loops until host_ended, then host_close. */
+void host_end(struct host *host);
+bool host_ended(const struct host *host);
 
 #endif

@@ -4,7 +4,9 @@
 #include "uring/dns.h"
 #include "uring/uring.h"
 
+#include <sodium.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static int open_io(void *context, struct io **io, char *why, size_t why_size)
 {
@@ -48,6 +50,12 @@ static void unload_module(void *context, void *handle)
     module_unload(handle);
 }
 
+static void fill_random(void *context, void *bytes, size_t size)
+{
+    (void)context;
+    randombytes_buf(bytes, size);
+}
+
 void platform_options(struct platform *platform, struct host_options *options)
 {
     platform->dns = NULL;
@@ -58,5 +66,7 @@ void platform_options(struct platform *platform, struct host_options *options)
         .close_resolver = close_resolver,
         .load_module = load_module,
         .unload_module = unload_module,
+        .fill_random = fill_random,
+        .log_fd = STDERR_FILENO,
     };
 }

@@ -2,7 +2,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+
+#define WANTED_MIN 8
 
 static void *map(size_t bytes)
 {
@@ -30,16 +33,41 @@ int buffers_init(struct buffers *b, struct io_uring *ring, unsigned count, uint3
         return 0;
     b->ring = map(ring_bytes(b));
     b->memory = map((size_t)count * bytes);
-    int error = b->ring && b->memory ? register_ring(b, ring) : -ENOMEM;
+    b->free = calloc(count, sizeof *b->free);
+    int error = b->ring && b->memory && b->free ? register_ring(b, ring) : -ENOMEM;
     if (error < 0) {
         buffers_dispose(b);
         return error;
     }
     io_uring_buf_ring_init(b->ring);
-    for (unsigned id = 0; id < count; id++)
-        buffers_return(b, id);
-    buffers_publish(b);
+    while (b->free_count < count)
+        buffers_return(b, count - 1 - b->free_count);
+    b->wanted = count < WANTED_MIN ? count : WANTED_MIN;
+    buffers_offer(b);
     return 0;
+}
+
+static void see_demand(struct buffers *b)
+{
+    bool little = b->batch_bytes < (uint64_t)b->batch_buffers * b->bytes / 2;
+    if (b->exhausted && little && b->wanted < b->count)
+        b->wanted *= 2;
+    b->exhausted = false;
+    b->batch_buffers = 0;
+    b->batch_bytes = 0;
+}
+
+void buffers_offer(struct buffers *b)
+{
+    see_demand(b);
+    int added = 0;
+    for (; b->offered < b->wanted && b->free_count > 0; b->offered++) {
+        unsigned id = b->free[--b->free_count];
+        io_uring_buf_ring_add(b->ring, buffers_at(b, id), b->bytes, (unsigned short)id,
+                              io_uring_buf_ring_mask(b->count), added++);
+    }
+    if (added > 0)
+        io_uring_buf_ring_advance(b->ring, added);
 }
 
 void buffers_dispose(struct buffers *b)
@@ -48,5 +76,6 @@ void buffers_dispose(struct buffers *b)
         munmap(b->ring, ring_bytes(b));
     if (b->memory)
         munmap(b->memory, (size_t)b->count * b->bytes);
+    free(b->free);
     *b = (struct buffers){0};
 }

@@ -1,12 +1,21 @@
 /* A ring of provided buffers (IORING_REGISTER_PBUF_RING, 5.19): the kernel takes one for each receive that
  * has bytes, so that idle connections cost no memory.
  *
- * A buffer is the kernel's, or, from its completion to buffers_return, ours; what was returned becomes the
- * kernel's with the next buffers_publish. */
+ * Each buffer is in one of three places:
+ *
+ *     free      a stack: the one used last, and so the one most likely still in the cache, is offered next
+ *     offered   in the kernel's ring, or in a completion not taken yet: at most `wanted` of them
+ *     ours      from buffers_taken to buffers_return
+ *
+ * The kernel takes the offered ones in turn. Were all offered, each receive would write to the memory that
+ * was used longest ago; a few offered ones stay in the cache. Running out of them is ordinary (ENOBUFS; the
+ * receive is armed again). `wanted` doubles when that happens though little came in each: many connections,
+ * then, not much from one. */
 #ifndef PURE_URING_BUFFERS_H
 #define PURE_URING_BUFFERS_H
 
 #include <liburing.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define BUFFERS_GROUP 0 /* a ring has one group */
@@ -16,10 +25,15 @@ struct buffers {
     uint8_t *memory;                /* count * bytes */
     unsigned count;                 /* a power of two */
     uint32_t bytes;                 /* of each */
-    int returned;                   /* since the last publication */
+    uint16_t *free;                 /* the stack, free_count of them */
+    unsigned free_count;
+    unsigned offered, wanted;
+    unsigned batch_buffers; /* taken since the last buffers_offer, and what came in them */
+    uint64_t batch_bytes;
+    bool exhausted; /* since then, a receive found none */
 };
 
-/* Maps and registers them, all the kernel's; none if `count` is 0. 0 or a negative errno. */
+/* Maps and registers them, and offers the first; none if `count` is 0. 0 or a negative errno. */
 int buffers_init(struct buffers *b, struct io_uring *ring, unsigned count, uint32_t bytes);
 
 /* After the ring is gone. */
@@ -30,18 +44,20 @@ static inline uint8_t *buffers_at(const struct buffers *b, unsigned id)
     return b->memory + (size_t)id * b->bytes;
 }
 
-static inline void buffers_return(struct buffers *b, unsigned id)
+/* A completion with this many bytes in a buffer was taken. */
+static inline void buffers_taken(struct buffers *b, uint32_t bytes)
 {
-    io_uring_buf_ring_add(b->ring, buffers_at(b, id), b->bytes, (unsigned short)id,
-                          io_uring_buf_ring_mask(b->count), b->returned++);
+    b->offered--;
+    b->batch_buffers++;
+    b->batch_bytes += bytes;
 }
 
-static inline void buffers_publish(struct buffers *b)
+static inline void buffers_return(struct buffers *b, unsigned id)
 {
-    if (b->returned == 0)
-        return;
-    io_uring_buf_ring_advance(b->ring, b->returned);
-    b->returned = 0;
+    b->free[b->free_count++] = (uint16_t)id;
 }
+
+/* Once a batch of completions: offers buffers until `wanted` are. */
+void buffers_offer(struct buffers *b);
 
 #endif

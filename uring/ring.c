@@ -7,7 +7,7 @@
  *   4. take        a bounded batch of completions, copied out so that the kernel has its room back
  *   5. deliver     into the callbacks, which only append to the lists of core/io.h: nothing they do touches
  *                  the rings
- *   6. publish     the receive buffers of the batch go back, with one store */
+ *   6. offer       receive buffers go back to the kernel, with one store */
 #include "uring/ring.h"
 
 #include <errno.h>
@@ -18,7 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BATCH 256 /* completions a wait delivers */
+#define BATCH            256 /* completions a wait delivers */
+#define SMALL_SEND_BYTES 16384
+#define PATIENCE_NS      (100 * NS_PER_US)
 
 /* user_data of what is not an io_op; those are aligned, so never 0 or 1. */
 enum { DATA_CANCEL = 0, DATA_WAKE = 1 };
@@ -142,15 +144,26 @@ static int transfer(const struct io_op *op)
     return result < 0 ? -errno : (int)result;
 }
 
+static size_t send_bytes(const struct io_op *op)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < op->send.message.msg_iovlen; i++)
+        bytes += op->send.parts[i].iov_len;
+    return bytes;
+}
+
 static bool hand_over(struct uring *u, struct io_op *op)
 {
     assert(op->kind != IO_RECV || u->buffers.count > 0);
     if (op->kind == IO_SHUTDOWN)
         return shut_down(u, op);
     struct io_uring_sqe *sqe = take_entry(u);
-    if (sqe)
-        prepare(sqe, op);
-    return sqe != NULL;
+    if (!sqe)
+        return false;
+    prepare(sqe, op);
+    if (op->kind == IO_SEND && send_bytes(op) <= SMALL_SEND_BYTES)
+        u->small_sends++;
+    return true;
 }
 
 /* Those that the kernel does not take now are queued again, for the next wait. */
@@ -218,16 +231,22 @@ static bool quiet(struct uring *u)
     return io_uring_sq_ready(&u->ring) == 0 && !(flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW));
 }
 
+/* A small send completes while it is submitted, unless its socket is full. So as not to return for that
+ * alone, and enter again to wait for what matters, the wait is for one completion more than there are small
+ * sends: but not for longer than PATIENCE_NS, as one of them may not complete while others do. */
 static int enter_until(struct uring *u, uint64_t deadline_ns)
 {
-    if (deadline_ns == NEVER)
+    unsigned sends = u->small_sends;
+    if (deadline_ns == NEVER && sends == 0)
         return io_uring_submit_and_wait(&u->ring, 1);
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    if (sends > 0)
+        deadline_ns = min_u64(deadline_ns, now + PATIENCE_NS);
     uint64_t left_ns = deadline_ns > now ? deadline_ns - now : 0;
     struct __kernel_timespec left = {.tv_sec = (int64_t)(left_ns / NS_PER_S),
                                      .tv_nsec = (int64_t)(left_ns % NS_PER_S)};
     struct io_uring_cqe *cqe;
-    return io_uring_submit_and_wait_timeout(&u->ring, &cqe, 1, &left, NULL);
+    return io_uring_submit_and_wait_timeout(&u->ring, &cqe, 1 + sends, &left, NULL);
 }
 
 static bool ordinary(int result)
@@ -285,12 +304,15 @@ static void deliver_op(struct uring *u, const struct io_uring_cqe *cqe)
     if (cqe->flags & IORING_CQE_F_BUFFER) { /* also at the end of a stream, on some kernels */
         unsigned id = cqe->flags >> IORING_CQE_BUFFER_SHIFT;
         op->data = buffers_at(&u->buffers, id);
+        buffers_taken(&u->buffers, cqe->res > 0 ? (uint32_t)cqe->res : 0);
         io_complete(&u->io, op, cqe->res, more);
         buffers_return(&u->buffers, id);
         return;
     }
-    if (cqe->res == -ENOBUFS && op->kind == IO_RECV)
+    if (cqe->res == -ENOBUFS && op->kind == IO_RECV) {
         counter_add(&u->io.counters.no_buffers, 1);
+        u->buffers.exhausted = true;
+    }
     bool ready = cqe->res >= 0 && (op->kind == IO_READ || op->kind == IO_WRITE);
     io_complete(&u->io, op, ready ? transfer(op) : cqe->res, more);
 }
@@ -317,7 +339,8 @@ static int deliver_batch(struct uring *u)
     int delivered = deliver_shut(u);
     for (unsigned i = 0; i < taken; i++)
         delivered += deliver(u, &batch[i]);
-    buffers_publish(&u->buffers);
+    if (u->buffers.count > 0)
+        buffers_offer(&u->buffers);
     return delivered;
 }
 
@@ -336,6 +359,7 @@ static int wait_for(struct io *io, struct io_op *first, struct io_op *cancels, u
     if (!all || u->shut || (deadline_ns > 0 && !arm_wake(u)))
         deadline_ns = 0;
     int error = enter(u, deadline_ns);
+    u->small_sends = 0;
     io_woke(io);
     return error < 0 ? error : deliver_batch(u);
 }

@@ -608,6 +608,8 @@ static void the_nearest_name_is_near(void **state)
     assert_string_equal(nearest_name("conuter", names, 3), "counter");
     assert_string_equal(nearest_name("rely", names, 3), "relay");
     assert_string_equal(nearest_name("recordr", names, 3), "recorder");
+    static const char *const exchanged[] = {"ap"};
+    assert_string_equal(nearest_name("pa", exchanged, 1), "ap");
     assert_null(nearest_name("x", names, 3));
     assert_null(nearest_name("", names, 3));
     assert_null(nearest_name("dashboard", names, 3));

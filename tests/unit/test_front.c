@@ -84,6 +84,12 @@ static const struct row rows[] = {
      411, 0, false, NULL},
     {"records number 0", RECORDS_HEAD "Pure-First: 0\r\nPure-Count: 1\r\nContent-Length: 2\r\n\r\n\1a", 400,
      0, false, NULL},
+    {"records from a base",
+     RECORDS_HEAD "Pure-First: 1\r\nPure-Base: 0\r\nPure-Count: 1\r\nContent-Length: 2\r\n\r\n\1a", 200, 1,
+     false, "Pure-Stored: 1\r\n"},
+    {"records below their base",
+     RECORDS_HEAD "Pure-First: 1\r\nPure-Base: 1\r\nPure-Count: 1\r\nContent-Length: 2\r\n\r\n\1a", 400, 0,
+     false, "Pure-Base"},
     {"no records", RECORDS_HEAD "Pure-First: 1\r\nPure-Count: 0\r\nContent-Length: 0\r\n\r\n", 400, 0, false,
      NULL},
     {"records of another type",
@@ -299,6 +305,35 @@ static void a_run_says_what_was_posted(void **state)
     front_world_close(&w);
 }
 
+static void a_run_of_records_says_whose_they_are(void **state)
+{
+    (void)state;
+    struct front_world w;
+    static const char first[] = RECORDS_HEAD "Pure-First: 1\r\nPure-Count: 1\r\nContent-Length: 2\r\n\r\n\1a";
+    static const char second[] =
+        RECORDS_HEAD "Pure-First: 2\r\nPure-Base: 1\r\nPure-Count: 1\r\nContent-Length: 2\r\n\r\n\1b";
+    static const char third[] = RECORDS_HEAD "Pure-First: 3\r\nPure-Count: 1\r\nContent-Length: 2\r\n\r\n\1c";
+    static const uint8_t epoch[EPOCH_BYTES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    front_world_open(&w, 1, NULL);
+    struct sim_connection *c = front_world_send(&w, first, sizeof first - 1);
+    sim_run_for(w.sim, 10 * NS_PER_MS);
+    assert_int_equal(w.apps[0].last.kind, RUN_STREAM);
+    assert_int_equal(w.apps[0].last.first, 1);
+    assert_memory_equal(w.apps[0].last.epoch, epoch, EPOCH_BYTES);
+    assert_string_equal(w.apps[0].event, "e");
+    assert_string_equal(w.apps[0].source, "there/app/out");
+    assert_string_equal(w.apps[0].key, "");
+    sim_peer_send(c, second, sizeof second - 1);
+    sim_run_for(w.sim, 10 * NS_PER_MS);
+    assert_int_equal(w.apps[0].last.first, 2);
+    assert_int_equal(w.apps[0].last.base, 1);
+    sim_peer_send(c, third, sizeof third - 1);
+    sim_run_for(w.sim, 10 * NS_PER_MS);
+    assert_int_equal(w.apps[0].last.first, 3);
+    assert_int_equal(w.apps[0].last.base, 0); /* not what the request before said */
+    front_world_close(&w);
+}
+
 static void a_body_is_waited_for_with_100_continue(void **state)
 {
     (void)state;
@@ -371,6 +406,7 @@ int main(void)
         cmocka_unit_test(a_request_byte_by_byte_has_the_same_outcome),
         cmocka_unit_test(a_long_pipeline_is_answered_in_order),
         cmocka_unit_test(a_run_says_what_was_posted),
+        cmocka_unit_test(a_run_of_records_says_whose_they_are),
         cmocka_unit_test(a_body_is_waited_for_with_100_continue),
         cmocka_unit_test(a_body_that_is_refused_is_not_waited_for),
         cmocka_unit_test(a_token_is_needed_everywhere_but_for_health),

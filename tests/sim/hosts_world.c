@@ -1,0 +1,258 @@
+#include "tests/sim/hosts_world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CLIENT    "10.0.0.9"
+#define LOG_BYTES (1 << 20)
+
+/* --- what a host stands on --- */
+
+static int open_io(void *context, struct io **io, char *why, size_t why_size)
+{
+    (void)why, (void)why_size;
+    struct world_host *h = context;
+    *io = sim_io(h->world->sim, h->address);
+    return 0;
+}
+
+static int open_resolver(void *context, struct loop *loop, struct resolver **resolver)
+{
+    struct world_host *h = context;
+    *resolver = sim_resolver(h->world->sim, loop);
+    return 0;
+}
+
+static void close_resolver(void *context, struct resolver *resolver)
+{
+    (void)context, (void)resolver; /* the world's */
+}
+
+static int load_module(void *context, const char *path, const struct pure_app **app, void **handle, char *why,
+                       size_t why_size)
+{
+    (void)context;
+    *app = hosts_app(path);
+    *handle = NULL;
+    if (*app)
+        return 0;
+    snprintf(why, why_size, "there is no such module");
+    return PE_MODULE;
+}
+
+static void unload_module(void *context, void *handle)
+{
+    (void)context, (void)handle;
+}
+
+static void fill_random(void *context, void *bytes, size_t size)
+{
+    struct world_host *h = context;
+    uint8_t *at = bytes;
+    for (size_t i = 0; i < size; i++)
+        at[i] = (uint8_t)random_next(sim_random(h->world->sim));
+    if (size == sizeof h->epoch)
+        memcpy(h->epoch, bytes, size);
+}
+
+/* --- hosts --- */
+
+struct world_host *world_add_host(struct hosts_world *w, const char *name, const char *address,
+                                  const char *format, ...)
+{
+    assert(w->host_count < WORLD_HOSTS);
+    struct world_host *h = &w->hosts[w->host_count++];
+    h->world = w;
+    snprintf(h->name, sizeof h->name, "%s", name);
+    snprintf(h->address, sizeof h->address, "%s", address);
+    snprintf(h->endpoint, sizeof h->endpoint, "%s:80", address);
+    int head =
+        snprintf(h->text, sizeof h->text, "[host]\nname = %s\nhttp = %s:80\ntoken = t\nconnections = 16\n", name,
+                 address);
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf(h->text + head, sizeof h->text - (size_t)head, format, arguments);
+    va_end(arguments);
+    assert((size_t)(head + size) < sizeof h->text);
+    h->log_fd = sim_pipe(w->sim, LOG_BYTES);
+    return h;
+}
+
+static void must(int error, const char *why)
+{
+    if (error == 0)
+        return;
+    fprintf(stderr, "%s\n", why);
+    abort();
+}
+
+void world_start(struct world_host *h)
+{
+    struct host_options options = {.context = h,
+                                   .open_io = open_io,
+                                   .open_resolver = open_resolver,
+                                   .close_resolver = close_resolver,
+                                   .load_module = load_module,
+                                   .unload_module = unload_module,
+                                   .fill_random = fill_random,
+                                   .log_fd = h->log_fd};
+    char why[512];
+    must(config_load_text(&h->config, h->name, span_text(h->text), why, sizeof why), why);
+    must(host_open(&h->host, &h->config, &options, why, sizeof why), why);
+    const struct registry *r = host_registry(h->host);
+    for (unsigned i = 0; i < r->loop_count; i++)
+        sim_add_loop(h->world->sim, r->loops[i].loop);
+}
+
+static bool ended(void *context)
+{
+    const struct world_host *h = context;
+    return host_ended(h->host);
+}
+
+void world_kill(struct world_host *h)
+{
+    host_end(h->host);
+    enum sim_end end = sim_run(h->world->sim, NEVER, ended, h, 1000 * 1000);
+    assert(end == SIM_DONE);
+    (void)end;
+    const struct registry *r = host_registry(h->host);
+    for (unsigned i = 0; i < r->loop_count; i++)
+        sim_remove_loop(h->world->sim, r->loops[i].loop);
+    host_close(h->host);
+    config_dispose(&h->config);
+    h->host = NULL;
+}
+
+void hosts_world_open(struct hosts_world *w, uint64_t seed)
+{
+    memset(w, 0, sizeof *w);
+    w->sim = sim_new(seed);
+}
+
+void hosts_world_close(struct hosts_world *w)
+{
+    for (unsigned i = 0; i < w->host_count; i++) {
+        if (w->hosts[i].host)
+            world_kill(&w->hosts[i]);
+    }
+    assert(sim_open_descriptors(w->sim) == w->host_count); /* the pipes of their logs */
+    sim_free(w->sim);
+}
+
+/* --- the client --- */
+
+/* Takes the reply and closes after the host has. */
+static const struct sim_step listen_and_close[] = {SIM_EXPECT_END, SIM_CLOSE};
+
+static struct sim_connection *request(struct world_host *h, const char *path, const char *type,
+                                      const char *body)
+{
+    char head[512];
+    size_t body_size = body ? strlen(body) : 0;
+    int size = snprintf(head, sizeof head,
+                        "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer t\r\nConnection: close\r\n"
+                        "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
+                        body ? "POST" : "GET", path, h->name, type ? type : "application/json", body_size);
+    assert((size_t)size < sizeof head);
+    struct sim_connection *c =
+        sim_client(h->world->sim, CLIENT, h->endpoint, listen_and_close, ARRAY_SIZE(listen_and_close));
+    sim_peer_send(c, head, (size_t)size);
+    if (body_size > 0)
+        sim_peer_send(c, body, body_size);
+    return c;
+}
+
+struct sim_connection *world_post(struct world_host *h, const char *path, const char *type, const char *body)
+{
+    return request(h, path, type, body);
+}
+
+unsigned world_status(struct sim_connection *c)
+{
+    struct span bytes = sim_received(c);
+    char text[16];
+    unsigned status = 0;
+    snprintf(text, sizeof text, "%.*s", (int)min_size(bytes.size, sizeof text - 1), (const char *)bytes.data);
+    return sscanf(text, "HTTP/1.1 %3u", &status) == 1 ? status : 0;
+}
+
+static bool client_ended(void *context)
+{
+    return sim_peer_ended(context);
+}
+
+struct sim_connection *world_ask(struct world_host *h, const char *path, const char *body)
+{
+    struct sim_connection *c = request(h, path, NULL, body);
+    enum sim_end end = sim_run_until(h->world->sim, client_ended, c);
+    assert(end == SIM_DONE);
+    (void)end;
+    return c;
+}
+
+static unsigned count(const char *in, size_t size, const char *text)
+{
+    unsigned found = 0;
+    size_t length = strlen(text);
+    for (size_t i = 0; i + length <= size; i++)
+        found += memcmp(in + i, text, length) == 0;
+    return found;
+}
+
+bool world_reply_has(struct sim_connection *c, const char *text)
+{
+    struct span bytes = sim_received(c);
+    return count((const char *)bytes.data, bytes.size, text) > 0;
+}
+
+unsigned world_logged(struct world_host *h, const char *text)
+{
+    h->log_size +=
+        sim_pipe_take(h->world->sim, h->log_fd, h->log + h->log_size, sizeof h->log - 1 - h->log_size);
+    return count(h->log, h->log_size, text);
+}
+
+/* --- looking --- */
+
+bool world_host_empty(const struct world_host *h)
+{
+    const struct registry *r = host_registry(h->host);
+    bool empty = true;
+    for (unsigned i = 0; i < r->outlet_count; i++)
+        empty = empty && record_queue_glance(&r->outlets[i]->queue).held_records == 0;
+    for (unsigned i = 0; i < r->app_count; i++)
+        empty = empty && record_queue_glance(&r->apps[i]->inbox.runs).held_records == 0;
+    return empty;
+}
+
+struct outlet *world_outlet(const struct world_host *h, const char *app, const char *output)
+{
+    const struct registry *r = host_registry(h->host);
+    for (unsigned i = 0; i < r->outlet_count; i++) {
+        if (strcmp(r->outlets[i]->app, app) == 0 && strcmp(r->outlets[i]->output, output) == 0)
+            return r->outlets[i];
+    }
+    abort();
+}
+
+struct registry_app *world_app(const struct world_host *h, const char *app)
+{
+    const struct registry *r = host_registry(h->host);
+    for (unsigned i = 0; i < r->app_count; i++) {
+        if (strcmp(r->apps[i]->name, app) == 0)
+            return r->apps[i];
+    }
+    abort();
+}
+
+struct loop *world_loop(const struct world_host *h, const char *thread)
+{
+    const struct registry *r = host_registry(h->host);
+    for (unsigned i = 0; i < r->loop_count; i++) {
+        if (strcmp(r->loops[i].name, thread) == 0)
+            return r->loops[i].loop;
+    }
+    abort();
+}

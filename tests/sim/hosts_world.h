@@ -1,0 +1,89 @@
+/* Whole hosts in a simulated world: host_open on simulated ios, names and modules. The loops of all hosts are
+ * stepped by one scheduler from one seed; epochs and back-off come from it, too.
+ *
+ *     client 10.0.0.9 ──HTTP──▶ host "one" 10.0.0.1:80 ──wires──▶ host "two" 10.0.0.2:80, scripted servers …
+ *                               pure-front, pure-own-N, pure-send        (the same loops)
+ *
+ * Each front wants the token "t". Modules are static apps, found by the path in the configuration:
+ *
+ *     /sim/src     sends the data of each event to each of its outputs: out, cloud, log, next, d1 … d8
+ *     /sim/dst     notes the decimal number that each event's data begins with in the tally its argument is
+ * the address of (WORLD_TALLY) /sim/bad     as dst, but fails each event whose data begins with "bad" /sim/gone
+ * does not load
+ *
+ * Mistakes of a test, and hosts that do not open, are assertions. */
+#ifndef PURE_TESTS_SIM_HOSTS_WORLD_H
+#define PURE_TESTS_SIM_HOSTS_WORLD_H
+
+#include "host/host.h"
+#include "tests/sim/sim.h"
+
+#define WORLD_HOSTS   4
+#define TALLY_NUMBERS 8192
+
+/* What the last consumer has seen. */
+struct tally {
+    uint64_t lives;        /* how often its app was opened */
+    uint64_t records;      /* in this life */
+    uint64_t first, last;  /* numbers of this life's first and last record */
+    uint64_t disorder;     /* records that were not the number after the one before in their life; of all lives */
+    uint64_t stream_first; /* event number of this life's first record, as its stream counts */
+    uint8_t times[TALLY_NUMBERS]; /* how often each number came, in all lives; at most 255 */
+};
+
+/* For a configuration: `arg = WORLD_TALLY`, given (void *)&tally. */
+#define WORLD_TALLY "tally=%p"
+
+struct hosts_world;
+
+struct world_host {
+    struct hosts_world *world;
+    char name[16], address[16], endpoint[24];
+    char text[8192]; /* the configuration */
+    struct config config;
+    struct host *host; /* NULL: it does not run */
+    int log_fd;        /* a pipe; lasts over restarts */
+    char log[1 << 16]; /* what it has said; NUL-terminated */
+    size_t log_size;
+    uint8_t epoch[16]; /* of its streams in this life */
+};
+
+struct hosts_world {
+    struct sim *sim;
+    struct world_host hosts[WORLD_HOSTS];
+    unsigned host_count;
+};
+
+void hosts_world_open(struct hosts_world *w, uint64_t seed);
+/* Ends all hosts and asserts that none of their descriptors is left. */
+void hosts_world_close(struct hosts_world *w);
+
+/* A host that listens at port 80 of `address` and has two owners; `format`: the configuration's other keys of
+ * [host], then sections. Not started. */
+struct world_host *world_add_host(struct hosts_world *w, const char *name, const char *address,
+                                  const char *format, ...) __attribute__((format(printf, 4, 5)));
+void world_start(struct world_host *h);
+/* Ends it as a killed process ends: its connections close, its memory store is lost. */
+void world_kill(struct world_host *h);
+
+/* A request from the client, on a connection of its own. `type` NULL: application/json. */
+struct sim_connection *world_post(struct world_host *h, const char *path, const char *type, const char *body);
+/* Of the reply so far; 0: not known yet. */
+unsigned world_status(struct sim_connection *c);
+/* Posts (`body` NULL: gets) and runs until the connection has ended. The connection. */
+struct sim_connection *world_ask(struct world_host *h, const char *path, const char *body);
+bool world_reply_has(struct sim_connection *c, const char *text);
+
+/* How often the log has said this. */
+unsigned world_logged(struct world_host *h, const char *text);
+
+/* Whether no inbox and no outlet of the host holds anything. */
+bool world_host_empty(const struct world_host *h);
+struct outlet *world_outlet(const struct world_host *h, const char *app, const char *output);
+struct registry_app *world_app(const struct world_host *h, const char *app);
+struct loop *world_loop(const struct world_host *h, const char *thread);
+
+/* The apps; NULL if there is none of that path. */
+const struct pure_app *hosts_app(const char *path);
+
+#endif
