@@ -12,15 +12,19 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/sockios.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define BATCH            256 /* completions a wait delivers */
 #define SMALL_SEND_BYTES 16384
-#define PATIENCE_NS      (100 * NS_PER_US)
+#define PATIENCE_NS      (10 * NS_PER_MS)
 
 /* user_data of what is not an io_op; those are aligned, so never 0 or 1. */
 enum { DATA_CANCEL = 0, DATA_WAKE = 1 };
@@ -152,6 +156,15 @@ static size_t send_bytes(const struct io_op *op)
     return bytes;
 }
 
+/* Whether the send will most likely complete, if only in part, while it is submitted: it is small, or all
+ * that was sent before on its socket has been acknowledged, so that there is room. */
+static bool ends_at_once(const struct io_op *op)
+{
+    int unacknowledged;
+    return send_bytes(op) <= SMALL_SEND_BYTES ||
+           (ioctl(op->fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0);
+}
+
 static bool hand_over(struct uring *u, struct io_op *op)
 {
     assert(op->kind != IO_RECV || u->buffers.count > 0);
@@ -161,8 +174,9 @@ static bool hand_over(struct uring *u, struct io_op *op)
     if (!sqe)
         return false;
     prepare(sqe, op);
-    if (op->kind == IO_SEND && send_bytes(op) <= SMALL_SEND_BYTES)
-        u->small_sends++;
+    u->in_flight++;
+    if (op->kind == IO_SEND && ends_at_once(op))
+        u->quick_sends++;
     return true;
 }
 
@@ -231,12 +245,13 @@ static bool quiet(struct uring *u)
     return io_uring_sq_ready(&u->ring) == 0 && !(flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW));
 }
 
-/* A small send completes while it is submitted, unless its socket is full. So as not to return for that
- * alone, and enter again to wait for what matters, the wait is for one completion more than there are small
- * sends: but not for longer than PATIENCE_NS, as one of them may not complete while others do. */
+/* So as not to return for quick sends alone, and enter again to wait for what matters, the wait is for one
+ * completion more than there are quick sends: but not for longer than PATIENCE_NS, as one of them may not
+ * complete while others do. (A shorter time would cost more than it saves: the kernel has to set a timer for
+ * what its tick does not cover.) */
 static int enter_until(struct uring *u, uint64_t deadline_ns)
 {
-    unsigned sends = u->small_sends;
+    unsigned sends = u->quick_sends;
     if (deadline_ns == NEVER && sends == 0)
         return io_uring_submit_and_wait(&u->ring, 1);
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -265,7 +280,34 @@ static int enter(struct uring *u, uint64_t deadline_ns)
     return ordinary(result) ? 0 : result;
 }
 
-/* --- 4. to 6. take, deliver, publish --- */
+/* An io with nothing in flight waits for wakes alone, as an owner whose store is memory always does. A futex
+ * on the very word that says so costs half of what an enter and an eventfd do. */
+static void sleep_on_futex(struct uring *u, uint64_t deadline_ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(deadline_ns / NS_PER_S),
+                             .tv_nsec = (long)(deadline_ns % NS_PER_S)};
+    int failed = (int)syscall(SYS_futex, &u->io.sleep, FUTEX_WAIT_BITSET_PRIVATE, IO_ASLEEP,
+                              deadline_ns == NEVER ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
+    if (!failed || errno == EAGAIN)
+        counter_add(&u->io.counters.wakes, 1);
+}
+
+/* Waits where the next wake will come to. Both this thread and the one that wakes it write one word and then
+ * read the other's (sleep, on_futex), so that at least one of them sees that the other was first. */
+static int sleep_or_enter(struct uring *u, uint64_t deadline_ns)
+{
+    bool idle = u->in_flight == 0 && deadline_ns > 0 && quiet(u) && io_uring_cq_ready(&u->ring) == 0;
+    atomic_store(&u->on_futex, idle);
+    if (idle) {
+        sleep_on_futex(u, deadline_ns);
+        return 0;
+    }
+    if (deadline_ns > 0 && (atomic_load(&u->io.sleep) == IO_NOTIFIED || !arm_wake(u)))
+        deadline_ns = 0;
+    return enter(u, deadline_ns);
+}
+
+/* --- 4. to 6. take, deliver, offer --- */
 
 static int deliver_shut(struct uring *u)
 {
@@ -301,6 +343,7 @@ static void deliver_op(struct uring *u, const struct io_uring_cqe *cqe)
 {
     struct io_op *op = (struct io_op *)(uintptr_t)cqe->user_data;
     bool more = cqe->flags & IORING_CQE_F_MORE;
+    u->in_flight -= !more;
     if (cqe->flags & IORING_CQE_F_BUFFER) { /* also at the end of a stream, on some kernels */
         unsigned id = cqe->flags >> IORING_CQE_BUFFER_SHIFT;
         op->data = buffers_at(&u->buffers, id);
@@ -356,10 +399,10 @@ static int wait_for(struct io *io, struct io_op *first, struct io_op *cancels, u
     }
     bool all = hand_over_all(u, first);
     all = hand_over_cancels(u, cancels, all);
-    if (!all || u->shut || (deadline_ns > 0 && !arm_wake(u)))
+    if (!all || u->shut)
         deadline_ns = 0;
-    int error = enter(u, deadline_ns);
-    u->small_sends = 0;
+    int error = sleep_or_enter(u, deadline_ns);
+    u->quick_sends = 0;
     io_woke(io);
     return error < 0 ? error : deliver_batch(u);
 }
@@ -367,11 +410,16 @@ static int wait_for(struct io *io, struct io_op *first, struct io_op *cancels, u
 static void kick(struct io *io)
 {
     static const uint64_t one = 1;
+    struct uring *u = uring_of(io);
     int saved = errno; /* this may be a signal handler */
     ssize_t written;
-    do
-        written = write(uring_of(io)->wake_fd, &one, sizeof one);
-    while (written < 0 && errno == EINTR);
+    if (atomic_load(&u->on_futex)) {
+        syscall(SYS_futex, &u->io.sleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    } else {
+        do
+            written = write(u->wake_fd, &one, sizeof one);
+        while (written < 0 && errno == EINTR);
+    }
     errno = saved;
 }
 

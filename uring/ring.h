@@ -11,11 +11,13 @@ struct uring {
     struct io io;
     struct io_uring ring;
     struct buffers buffers;
-    bool enabled;         /* the ring belongs to a thread */
-    bool wake_armed;      /* the read of wake_fd is in flight */
-    unsigned small_sends; /* handed over in this wait */
-    int wake_fd;          /* an eventfd */
-    uint64_t wake_count;  /* where that read goes; of no interest */
+    bool enabled;          /* the ring belongs to a thread */
+    unsigned in_flight;    /* operations of the seam that are handed over and not at their end */
+    _Atomic bool on_futex; /* the last sleep was, or the next will be, on io.sleep and not in the ring */
+    bool wake_armed;       /* the read of wake_fd is in flight */
+    unsigned quick_sends;  /* handed over in this wait */
+    int wake_fd;           /* an eventfd */
+    uint64_t wake_count;   /* where that read goes; of no interest */
     struct io_op *shut; /* IO_SHUTDOWNs done in this wait; delivered before it ends, so empty between waits */
     struct io_op **shut_at; /* the end of that list */
 };

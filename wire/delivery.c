@@ -149,6 +149,17 @@ static int pure_failure_of(const struct wire *w, const struct answer *a)
     return a->status == 409 && behind_us ? PE_STREAM_GAP : failure_of(a);
 }
 
+/* 413: the peer may take in parts what it does not take whole. From now on batches are smaller; for good, as
+ * what the peer has room for does not change with its mood. Of this batch nothing was taken, so it need not
+ * go again as it was. */
+static void make_batches_smaller(struct wire *w, const struct wire_flight *flight, const struct answer *a)
+{
+    if (a->status != 413 || batch_count(&flight->batch) < 2)
+        return;
+    w->limits.bytes = min_u64(w->limits.bytes, flight->batch.body.size / 2);
+    w->promised = w->outlet.queue.freed;
+}
+
 /* Mode pure: the stored number counts, whatever the status is. */
 static void settle_numbered(struct wire *w, uint64_t now_ns, const struct wire_flight *flight,
                             const struct answer *a)
@@ -166,10 +177,12 @@ static void settle_numbered(struct wire *w, uint64_t now_ns, const struct wire_f
         succeed(w, now_ns);
     if (answer_success(a) && all)
         return;
-    if (answer_success(a) && moved)
+    if (answer_success(a) && moved) {
         delivery_rewind(w); /* a part was stored: the rest goes again, at once */
-    else
-        delivery_failed(w, now_ns, pure_failure_of(w, a), a);
+        return;
+    }
+    make_batches_smaller(w, flight, a);
+    delivery_failed(w, now_ns, pure_failure_of(w, a), a);
 }
 
 void delivery_answered(struct wire *w, uint64_t now_ns, const struct wire_flight *flight,
@@ -181,6 +194,7 @@ void delivery_answered(struct wire *w, uint64_t now_ns, const struct wire_flight
         stored_to(w, flight->batch.end, flight->batch.body.size);
         succeed(w, now_ns);
     } else {
+        make_batches_smaller(w, flight, a);
         delivery_failed(w, now_ns, failure_of(a), a);
     }
 }

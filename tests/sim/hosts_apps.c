@@ -18,8 +18,8 @@ static void leave(void *state)
 
 /* --- src --- */
 
-static const char *const src_outputs[] = {"out", "cloud", "log", "next", "d1", "d2",
-                                          "d3",  "d4",    "d5",  "d6",   "d7", "d8", NULL};
+static const char *const src_outputs[] = {"out", "cloud", "log", "next", "d1", "d2", "d3",
+                                          "d4",  "d5",    "d6",  "d7",   "d8", NULL};
 
 static int src_event(void *state, struct pure_turn *turn, const struct pure_event *event)
 {

@@ -68,8 +68,7 @@ struct world_host *world_add_host(struct hosts_world *w, const char *name, const
     snprintf(h->address, sizeof h->address, "%s", address);
     snprintf(h->endpoint, sizeof h->endpoint, "%s:80", address);
     int head =
-        snprintf(h->text, sizeof h->text, "[host]\nname = %s\nhttp = %s:80\ntoken = t\nconnections = 16\n", name,
-                 address);
+        snprintf(h->text, sizeof h->text, "[host]\nname = %s\nhttp = %s:80\ntoken = t\n", name, address);
     va_list arguments;
     va_start(arguments, format);
     int size = vsnprintf(h->text + head, sizeof h->text - (size_t)head, format, arguments);

@@ -7,9 +7,12 @@
  * Each front wants the token "t". Modules are static apps, found by the path in the configuration:
  *
  *     /sim/src     sends the data of each event to each of its outputs: out, cloud, log, next, d1 … d8
- *     /sim/dst     notes the decimal number that each event's data begins with in the tally its argument is
- * the address of (WORLD_TALLY) /sim/bad     as dst, but fails each event whose data begins with "bad" /sim/gone
- * does not load
+ *
+ *     /sim/dst     notes the number that each event's data begins with in a tally (below)
+ *
+ *     /sim/bad     as dst, but fails each event whose data begins with "bad"
+ *
+ *     /sim/gone    does not load
  *
  * Mistakes of a test, and hosts that do not open, are assertions. */
 #ifndef PURE_TESTS_SIM_HOSTS_WORLD_H
@@ -23,15 +26,15 @@
 
 /* What the last consumer has seen. */
 struct tally {
-    uint64_t lives;        /* how often its app was opened */
-    uint64_t records;      /* in this life */
-    uint64_t first, last;  /* numbers of this life's first and last record */
-    uint64_t disorder;     /* records that were not the number after the one before in their life; of all lives */
-    uint64_t stream_first; /* event number of this life's first record, as its stream counts */
+    uint64_t lives;       /* how often its app was opened */
+    uint64_t records;     /* in this life */
+    uint64_t first, last; /* numbers of this life's first and last record */
+    uint64_t disorder; /* records that were not the number after the one before in their life; of all lives */
+    uint64_t stream_first;        /* event number of this life's first record, as its stream counts */
     uint8_t times[TALLY_NUMBERS]; /* how often each number came, in all lives; at most 255 */
 };
 
-/* For a configuration: `arg = WORLD_TALLY`, given (void *)&tally. */
+/* The argument of dst and bad; a configuration is given (void *)&tally for it. */
 #define WORLD_TALLY "tally=%p"
 
 struct hosts_world;

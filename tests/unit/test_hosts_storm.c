@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #define SEEDS      1000
-#define POSTS      6
-#define BATCH_MAX  12
+#define POSTS      12
+#define BATCH_MAX  16 /* of up to 210 bytes: less than a queue, as a batch is one unit */
 #define STORM_NS   (3600 * NS_PER_S)
 #define STEPS_MAX  (2 * 1000 * 1000)
 #define OUTAGES    3
@@ -36,7 +36,7 @@ struct storm {
 
 static const char *const wire_keys = "mode = pure\n"
                                      "token = t\n"
-                                     "queue = 8K\n"
+                                     "queue = 4K\n"
                                      "progress_timeout = 2s\n"
                                      "reply_timeout = 3s\n"
                                      "backoff_max = 1s\n";
@@ -102,14 +102,14 @@ static void open_storm(struct storm *s, uint64_t seed)
     hosts_world_open(&s->world, seed);
     unsigned batch = (unsigned)roll(s, 6);
     s->one = world_add_host(&s->world, "one", "10.0.0.1",
-                            "[app src]\nmodule = /sim/src\ninbox = 64K\n"
+                            "connections = 16\n[app src]\nmodule = /sim/src\ninbox = 64K\n"
                             "[app far]\nmodule = /sim/dst\ninbox = 64K\narg = " WORLD_TALLY "\n"
                             "[output src.out]\nwire = http://10.0.0.2\napp = hub\nbatch_records = %u\n%s",
                             (void *)&s->far, batch, wire_keys);
     s->two = world_add_host(&s->world, "two", "10.0.0.2",
-                            "[app hub]\nmodule = /sim/src\ninbox = 64K\n"
+                            "connections = 16\n[app hub]\nmodule = /sim/src\ninbox = 64K\n"
                             "[app near]\nmodule = /sim/dst\ninbox = 64K\narg = " WORLD_TALLY "\n"
-                            "[output hub.log]\ninner = near\nqueue = 8K\n"
+                            "[output hub.log]\ninner = near\nqueue = 4K\n"
                             "[output hub.next]\nwire = http://10.0.0.1\napp = far\nbatch_records = %u\n%s",
                             (void *)&s->near, batch, wire_keys);
     world_start(s->one);
@@ -167,9 +167,24 @@ static const char *post_all(struct storm *s)
         sim_run(s->world.sim, sim_now_ns(s->world.sim) + STORM_NS, posted, s->posts[i], STEPS_MAX);
         if (world_status(s->posts[i]) != 200)
             return "the front did not answer 200";
-        sim_run_for(s->world.sim, roll(s, 2 * NS_PER_S));
+        sim_run_for(s->world.sim, roll(s, NS_PER_S));
     }
     return NULL;
+}
+
+/* What all storms together did: were they fair weather, the test would show nothing. */
+static struct {
+    uint64_t failures, duplicates, waits;
+} felt;
+
+static void feel(const struct storm *s)
+{
+    felt.failures += counter_read(&world_outlet(s->one, "src", "out")->report.failures_total);
+    felt.failures += counter_read(&world_outlet(s->two, "hub", "next")->report.failures_total);
+    felt.duplicates += counter_read(&world_app(s->two, "hub")->report.duplicates);
+    felt.duplicates += counter_read(&world_app(s->one, "far")->report.duplicates);
+    felt.waits += counter_read(&world_app(s->one, "src")->report.waits);
+    felt.waits += counter_read(&world_app(s->two, "hub")->report.waits);
 }
 
 static const char *storm(uint64_t seed)
@@ -187,9 +202,11 @@ static const char *storm(uint64_t seed)
     sim_run_for(s.world.sim, NS_PER_S); /* nor does anything come after */
     if (!wrong && (s.near.records != s.sent || s.far.records != s.sent))
         wrong = "records came after the end";
-    if (!wrong)
-        hosts_world_close(&s.world);
-    return wrong;
+    if (wrong)
+        return wrong;
+    feel(&s);
+    hosts_world_close(&s.world);
+    return NULL;
 }
 
 /* --- seeds --- */
@@ -223,6 +240,11 @@ static void storms_between_two_hosts_lose_double_and_reorder_nothing(void **stat
             fail_msg("%s; %s", wrong, replay);
     }
     signal(SIGABRT, SIG_DFL);
+    if (seed_count < 100)
+        return;
+    assert_true(felt.failures > 3 * seed_count);
+    assert_true(felt.duplicates > 3 * seed_count);
+    assert_true(felt.waits > seed_count / 10);
 }
 
 static uint64_t trace_of(uint64_t seed)
