@@ -24,7 +24,7 @@ struct resolver_request {
     unsigned count; /* addresses[0, count) */
     struct resolver_address addresses[RESOLVER_ADDRESSES];
     bool in_flight;
-    int result; /* the resolver's: what `done` will say, while it waits to be said */
+    int result;                    /* the resolver's: what `done` will say, while it waits to be said */
     struct resolver_request *next; /* the resolver's */
 };
 

@@ -8,8 +8,8 @@
 struct request_fields {
     struct span host, authorization, content_type, content_encoding, expect, key;
     struct span stream, epoch, first, count, event, base; /* Pure-… */
-    bool close, keep_alive;                         /* elements of Connection */
-    bool length, coding;                            /* Content-Length, Transfer-Encoding */
+    bool close, keep_alive;                               /* elements of Connection */
+    bool length, coding;                                  /* Content-Length, Transfer-Encoding */
 };
 
 /* Begins the request whose head has been parsed into front->head: adds its exchange and prepares c->body.

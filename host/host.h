@@ -39,6 +39,8 @@ int host_open(struct host **host, const struct config *config, const struct host
 /* Serves until SIGTERM or SIGINT, drains for at most some seconds, and returns 0 or a negative errno. */
 int host_run(struct host *host);
 
+/* Also of a host that host_run has given up because a loop of it failed: what is in flight then ends with its
+ * back end. */
 void host_close(struct host *host);
 
 /* For a simulation: the host's loops, to be stepped; and a stop as SIGTERM makes it: stopped is true once it

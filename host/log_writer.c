@@ -133,7 +133,6 @@ bool log_writer_stopped(const struct log_writer *w)
 
 void log_writer_dispose(struct log_writer *w)
 {
-    assert(!w->op.in_flight);
     for (unsigned i = 0; i < w->count; i++)
         w->logs[i]->reader = NULL;
     loop_remove(w->loop, &w->task);

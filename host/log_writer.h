@@ -34,10 +34,11 @@ int log_writer_add(struct log_writer *w, struct log *log);
 /* Whether all lines that were logged until now are written. */
 bool log_writer_idle(const struct log_writer *w);
 
-/* Takes no more lines; gives up on a write that does not end. Step the loop until log_writer_stopped, then
- * dispose. */
+/* Takes no more lines; gives up on a write that does not end. Step the loop until log_writer_stopped. */
 void log_writer_stop(struct log_writer *w);
 bool log_writer_stopped(const struct log_writer *w);
+
+/* After log_writer_stopped, or when the loop's io has been disposed of and nothing completes any more. */
 void log_writer_dispose(struct log_writer *w);
 
 #endif

@@ -342,7 +342,6 @@ bool wire_stopped(const struct wire *w)
 
 void wire_dispose(struct wire *w)
 {
-    assert(w->connection.phase == CONNECTION_NONE && !w->looking_up);
     timer_unset(&w->loop->timers, &w->timer);
     loop_remove(w->loop, &w->task);
     free(w->lines);

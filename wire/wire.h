@@ -93,7 +93,8 @@ void wire_stop(struct wire *w);
 /* Whether that is over: nothing of the wire is in flight any more. */
 bool wire_stopped(const struct wire *w);
 
-/* A wire that never ran or has stopped. */
+/* A wire that never ran or has stopped; or any, when its loop's io and its resolver have been disposed of and
+ * nothing of it completes any more. */
 void wire_dispose(struct wire *w);
 
 #endif

@@ -110,18 +110,23 @@ static bool ended(void *context)
     return host_ended(h->host);
 }
 
-void world_kill(struct world_host *h)
+void world_drop(struct world_host *h)
 {
-    host_end(h->host);
-    enum sim_end end = sim_run(h->world->sim, NEVER, ended, h, 1000 * 1000);
-    assert(end == SIM_DONE);
-    (void)end;
     const struct registry *r = host_registry(h->host);
     for (unsigned i = 0; i < r->loop_count; i++)
         sim_remove_loop(h->world->sim, r->loops[i].loop);
     host_close(h->host);
     config_dispose(&h->config);
     h->host = NULL;
+}
+
+void world_kill(struct world_host *h)
+{
+    host_end(h->host);
+    enum sim_end end = sim_run(h->world->sim, NEVER, ended, h, 1000 * 1000);
+    assert(end == SIM_DONE);
+    (void)end;
+    world_drop(h);
 }
 
 void hosts_world_open(struct hosts_world *w, uint64_t seed)

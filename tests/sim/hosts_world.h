@@ -68,6 +68,9 @@ struct world_host *world_add_host(struct hosts_world *w, const char *name, const
 void world_start(struct world_host *h);
 /* Ends it as a killed process ends: its connections close, its memory store is lost. */
 void world_kill(struct world_host *h);
+/* Closes it as it stands, with all that is in flight, as after a loop that failed. Its descriptors stay: the
+ * world is then freed by sim_free. */
+void world_drop(struct world_host *h);
 
 /* A request from the client, on a connection of its own. `type` NULL: application/json. */
 struct sim_connection *world_post(struct world_host *h, const char *path, const char *type, const char *body);
