@@ -1,75 +1,12 @@
-#include "host/host.h"
-
-#include "host/front.h"
-#include "host/log_writer.h"
-#include "host/owned_app.h"
-#include "wire/wire.h"
+#include "host/host_private.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
-#define FRONT_TASKS  2 /* besides one an app: the front's own, the log writer */
-#define STOP_POLL_NS (20 * NS_PER_MS)
-#define CLOSE_NS     (1 * NS_PER_S)    /* how long a stop waits for open requests */
-#define DRAIN_NS     (2 * NS_PER_S)    /* and then for what the inboxes and outlets hold */
-#define END_NS       (500 * NS_PER_MS) /* and then, in each sending loop, for its wires' connections to close */
-
-struct host;
-
-/* A thread and its loop. */
-struct host_thread {
-    struct host *host;
-    char name[16]; /* the kernel's limit */
-    struct io *io;
-    struct loop loop;
-    struct log log;
-    struct timer end_timer;
-    pthread_t thread;
-    bool looped, logged, started;
-    _Atomic bool stop;
-    _Atomic int error; /* that ended its loop */
-};
-
-enum stop_phase { NOT_STOPPING, CLOSING, DRAINING, STOPPED };
-
-struct host {
-    const struct config *config;
-    struct host_options options;
-    struct host_thread *threads; /* [0]: the front's; then the owners'; then the sending loops' */
-    unsigned thread_count, owner_count, sender_count;
-    struct resolver **resolvers; /* by sending loop */
-    struct owned_app *apps;      /* config->app_count; app_count of them are made */
-    unsigned app_count;
-    bool *feeds; /* [from * app_count + to] */
-    struct wire *wires;
-    unsigned wire_count;
-    struct outlet *inners;
-    unsigned inner_count;
-    struct registry registry;
-    struct front front;
-    bool front_open;
-    struct log_writer log_writer;
-    bool log_writing;
-    uint8_t epoch[EPOCH_BYTES]; /* of every stream from here: new with each start, as nothing outlives it */
-    /* stopping; on the front's loop */
-    enum stop_phase stop;
-    uint64_t phase_ends_ns;
-    struct timer stop_timer;
-    struct io_op signal_read;
-    struct signalfd_siginfo signal;
-    int signal_fd;
-};
-
-static struct host_thread *front_thread(struct host *h)
-{
-    return &h->threads[0];
-}
+#define FRONT_TASKS 2 /* besides one an app: the front's own, the log writer */
 
 static struct host_thread *owner_of(struct host *h, unsigned app)
 {
@@ -266,28 +203,35 @@ static int open_inner(struct host *h, const struct config_output *config, char *
     return error < 0 ? error : join_producer(h, config, outlet, why, why_size);
 }
 
+void host_wire_options(struct host *h, const struct config_output *config, char *source,
+                       struct wire_options *options)
+{
+    *options = (struct wire_options){.url = config->url,
+                                     .mode = config->mode,
+                                     .agent = "pure-host/" PURE_VERSION,
+                                     .source = source,
+                                     .event = config->event,
+                                     .token = config->token,
+                                     .content_type = config->content_type,
+                                     .batch_bytes = config->batch_bytes,
+                                     .batch_records = config->batch_records,
+                                     .progress_ns = config->progress_ns,
+                                     .reply_ns = config->reply_ns,
+                                     .total_ns = config->total_ns,
+                                     .backoff_min_ns = config->backoff_min_ns,
+                                     .backoff_max_ns = config->backoff_max_ns};
+    snprintf(source, SOURCE_NAME_MAX + 1, "%s/%s/%s", h->config->name, config->app, config->output);
+    memcpy(options->epoch, h->epoch, sizeof options->epoch);
+    h->options.fill_random(h->options.context, &options->seed, sizeof options->seed);
+}
+
 static int open_wire(struct host *h, const struct config_output *config, char *why, size_t why_size)
 {
     unsigned sender = sender_of(h, h->wire_count);
     struct host_thread *t = &h->threads[1 + h->owner_count + sender];
-    struct wire_options options = {.url = config->url,
-                                   .mode = config->mode,
-                                   .agent = "pure-host/" PURE_VERSION,
-                                   .event = config->event,
-                                   .token = config->token,
-                                   .content_type = config->content_type,
-                                   .batch_bytes = config->batch_bytes,
-                                   .batch_records = config->batch_records,
-                                   .progress_ns = config->progress_ns,
-                                   .reply_ns = config->reply_ns,
-                                   .total_ns = config->total_ns,
-                                   .backoff_min_ns = config->backoff_min_ns,
-                                   .backoff_max_ns = config->backoff_max_ns};
+    struct wire_options options;
     char source[SOURCE_NAME_MAX + 1];
-    snprintf(source, sizeof source, "%s/%s/%s", h->config->name, config->app, config->output);
-    options.source = source;
-    memcpy(options.epoch, h->epoch, sizeof options.epoch);
-    h->options.fill_random(h->options.context, &options.seed, sizeof options.seed);
+    host_wire_options(h, config, source, &options);
     struct wire *wire = &h->wires[h->wire_count];
     int error = wire_init(wire, &options, config->app, config->output, config->queue_bytes,
                           config->max_record, &t->loop, h->resolvers[sender], &t->log);
@@ -322,232 +266,6 @@ static int open_apps(struct host *h)
     return error < 0 ? error : find_cycles(h);
 }
 
-/* --- stopping --- */
-
-static bool drained(const struct host *h)
-{
-    for (unsigned i = 0; i < h->app_count; i++) {
-        struct registry_app *a = &h->apps[i].entry;
-        if (record_queue_glance(&a->inbox.runs).held_bytes > 0)
-            return false;
-    }
-    for (unsigned i = 0; i < h->registry.outlet_count; i++) {
-        struct outlet *o = h->registry.outlets[i];
-        bool delivering = atomic_load_explicit(&o->report.state, memory_order_relaxed) == OUTLET_OK;
-        if (delivering && record_queue_glance(&o->queue).held_bytes > 0)
-            return false;
-    }
-    return true;
-}
-
-static void report_undelivered(struct host *h)
-{
-    for (unsigned i = 0; i < h->registry.outlet_count; i++) {
-        struct outlet *o = h->registry.outlets[i];
-        uint32_t records = record_queue_glance(&o->queue).held_records;
-        if (records > 0)
-            log_line(&front_thread(h)->log, LOG_WARNING,
-                     "output %s.%s: %u records were not delivered; the store is memory, so they end here",
-                     o->app, o->output, records);
-    }
-}
-
-static void enter_phase(struct host *h, enum stop_phase phase, uint64_t ends_ns)
-{
-    h->stop = phase;
-    h->phase_ends_ns = ends_ns;
-}
-
-static void go_on_stopping(struct timer *timer, uint64_t now_ns)
-{
-    struct host *h = container_of(timer, struct host, stop_timer);
-    bool late = now_ns >= h->phase_ends_ns;
-    if (h->stop == CLOSING && (late || front_stopped(&h->front))) {
-        enter_phase(h, DRAINING, now_ns + DRAIN_NS);
-    } else if (h->stop == DRAINING && (late || drained(h))) {
-        report_undelivered(h);
-        enter_phase(h, STOPPED, NEVER);
-        io_wake(front_thread(h)->io); /* the step under way is the last: it need not wait */
-        return;
-    }
-    timer_set(&front_thread(h)->loop.timers, &h->stop_timer, now_ns + STOP_POLL_NS);
-}
-
-void host_stop(struct host *h)
-{
-    struct loop *loop = &front_thread(h)->loop;
-    if (h->stop != NOT_STOPPING)
-        return;
-    log_line(&front_thread(h)->log, LOG_NOTICE, "stopping: nothing more is taken, what is held is delivered");
-    front_stop(&h->front);
-    enter_phase(h, CLOSING, loop->now_ns + CLOSE_NS);
-    timer_set(&loop->timers, &h->stop_timer, loop->now_ns);
-}
-
-bool host_stopped(const struct host *h)
-{
-    return h->stop == STOPPED;
-}
-
-static void signalled(struct io_op *op, int result, bool more)
-{
-    (void)more;
-    struct host *h = container_of(op, struct host, signal_read);
-    if (result == (int)sizeof h->signal && h->stop != NOT_STOPPING)
-        h->stop = STOPPED; /* asked a second time */
-    else if (result == (int)sizeof h->signal)
-        host_stop(h);
-    if (result > 0 || result == -EINTR || result == -EAGAIN)
-        io_queue(front_thread(h)->io, op);
-}
-
-/* SIGTERM and SIGINT come as reads on the front's loop, to no thread's handler. */
-static int take_signals(struct host *h)
-{
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    int error = pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    if (error > 0)
-        return -error;
-    signal(SIGPIPE, SIG_IGN);
-    h->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
-    if (h->signal_fd < 0)
-        return -errno;
-    io_prepare_memory(&h->signal_read, IO_READ, h->signal_fd, &h->signal, sizeof h->signal, signalled);
-    io_queue(front_thread(h)->io, &h->signal_read);
-    return 0;
-}
-
-/* --- running --- */
-
-static bool wires_ended(const struct host_thread *t)
-{
-    for (unsigned i = 0; i < t->host->wire_count; i++) {
-        if (t->host->wires[i].loop == &t->loop && !wire_stopped(&t->host->wires[i]))
-            return false;
-    }
-    return true;
-}
-
-/* The last steps of a sending loop: its wires close their connections, so that nothing is in flight when
- * their memory goes. */
-static int end_wires(struct host_thread *t)
-{
-    for (unsigned i = 0; i < t->host->wire_count; i++) {
-        if (t->host->wires[i].loop == &t->loop)
-            wire_stop(&t->host->wires[i]);
-    }
-    uint64_t ends_ns = t->loop.now_ns + END_NS;
-    int error = 0;
-    while (error == 0 && !wires_ended(t) && t->loop.now_ns < ends_ns) {
-        timer_set(&t->loop.timers, &t->end_timer, ends_ns);
-        error = loop_step(&t->loop);
-    }
-    return error;
-}
-
-static void *run_thread(void *argument)
-{
-    struct host_thread *t = argument;
-    int error = 0;
-    while (error == 0 && !atomic_load_explicit(&t->stop, memory_order_acquire))
-        error = loop_step(&t->loop);
-    if (error == 0)
-        error = end_wires(t);
-    if (error < 0) {
-        atomic_store(&t->error, error);
-        io_wake(t->host->threads[0].io);
-    }
-    return NULL;
-}
-
-static int start_threads(struct host *h)
-{
-    for (unsigned i = 1; i < h->thread_count; i++) {
-        struct host_thread *t = &h->threads[i];
-        int error = pthread_create(&t->thread, NULL, run_thread, t);
-        if (error > 0)
-            return -error;
-        t->started = true;
-        pthread_setname_np(t->thread, t->name);
-    }
-    return 0;
-}
-
-static void stop_threads(struct host *h)
-{
-    for (unsigned i = 1; i < h->thread_count; i++) {
-        struct host_thread *t = &h->threads[i];
-        if (!t->started)
-            continue;
-        atomic_store_explicit(&t->stop, true, memory_order_release);
-        io_wake(t->io);
-        pthread_join(t->thread, NULL);
-        t->started = false;
-    }
-}
-
-/* A loop that cannot wait any more has ended: the host cannot go on without it. */
-static int thread_failure(struct host *h)
-{
-    int error = 0;
-    for (unsigned i = 1; error == 0 && i < h->thread_count; i++)
-        error = atomic_load_explicit(&h->threads[i].error, memory_order_relaxed);
-    return error;
-}
-
-/* What the threads said last still goes out, unless nobody takes it. */
-static void finish_log(struct host *h)
-{
-    struct host_thread *front = front_thread(h);
-    uint64_t ends_ns = front->loop.now_ns + END_NS;
-    int error = 0;
-    timer_set(&front->loop.timers, &front->end_timer, ends_ns);
-    while (error == 0 && !log_writer_idle(&h->log_writer) && front->loop.now_ns < ends_ns)
-        error = loop_step(&front->loop);
-    log_writer_stop(&h->log_writer);
-    while (error == 0 && !log_writer_stopped(&h->log_writer))
-        error = loop_step(&front->loop);
-}
-
-int host_run(struct host *h)
-{
-    pthread_setname_np(pthread_self(), front_thread(h)->name);
-    int error = take_signals(h);
-    if (error == 0)
-        error = start_threads(h);
-    if (error == 0)
-        log_line(&front_thread(h)->log, LOG_NOTICE,
-                 "pure-host " PURE_VERSION " is ready on http://%s: %u apps, %u outputs", h->config->http,
-                 h->app_count, h->registry.outlet_count);
-    while (error == 0 && !host_stopped(h)) {
-        error = loop_step(&front_thread(h)->loop);
-        if (error == 0)
-            error = thread_failure(h);
-    }
-    stop_threads(h);
-    finish_log(h);
-    return error;
-}
-
-void host_end(struct host *h)
-{
-    front_abort(&h->front);
-    for (unsigned i = 0; i < h->wire_count; i++)
-        wire_stop(&h->wires[i]);
-    log_writer_stop(&h->log_writer);
-}
-
-bool host_ended(const struct host *h)
-{
-    bool ended = front_stopped(&h->front) && log_writer_stopped(&h->log_writer);
-    for (unsigned i = 0; i < h->wire_count; i++)
-        ended = ended && wire_stopped(&h->wires[i]);
-    return ended;
-}
-
 const struct registry *host_registry(const struct host *h)
 {
     return &h->registry;
@@ -563,7 +281,7 @@ int host_open(struct host **host, const struct config *config, const struct host
     h->config = config;
     h->options = *options;
     h->signal_fd = -1;
-    timer_init(&h->stop_timer, go_on_stopping);
+    timer_init(&h->stop_timer, host_go_on_stopping);
     h->options.fill_random(h->options.context, h->epoch, sizeof h->epoch);
     int error = sodium_init() < 0 ? -ENOSYS : open_threads(h, why, why_size);
     if (error == 0)
@@ -621,6 +339,10 @@ void host_close(struct host *h)
     }
     if (h->signal_fd >= 0)
         close(h->signal_fd);
+    if (h->current) {
+        config_dispose(h->current);
+        free(h->current);
+    }
     free(h->registry.apps);
     free(h->registry.outlets);
     free(h->registry.loops);

@@ -43,6 +43,12 @@ int host_run(struct host *host);
  * back end. */
 void host_close(struct host *host);
 
+/* Reads the configuration file again, as SIGHUP does, on the front's loop. What can change while the host
+ * runs changes: the options of wires that were wires before, under the same name; the token, limits and times
+ * of the front. What cannot is named in the log, a line each, and waits for a restart. A file that is wrong
+ * changes nothing: PE_CONFIG, with the error in the log; the configuration in force stays. */
+int host_reload(struct host *host);
+
 /* For a simulation: the host's loops, to be stepped; and a stop as SIGTERM makes it: stopped is true once it
  * is done. */
 const struct registry *host_registry(const struct host *host);

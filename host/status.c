@@ -95,7 +95,7 @@ void status_write(struct front *front, struct text *t)
     const struct registry *r = front->registry;
     uint64_t wall_ms = front_wall_ms(front);
     text_format(t, "{\"version\":\"%s\",\"name\":", PURE_VERSION);
-    text_json(t, front->config->name);
+    text_json(t, front->registry->config->name);
     text_format(t, ",\"uptime_s\":%llu,\"connections\":%u,\"apps\":[",
                 (ull)((front->loop->now_ns - front->started_ns) / NS_PER_S), front->open);
     for (unsigned i = 0; i < r->app_count; i++) {

@@ -229,6 +229,11 @@ static void go_on(struct wire *w, uint64_t now_ns)
 
 /* --- the round --- */
 
+static bool changing(const struct wire *w)
+{
+    return atomic_load_explicit(&w->change, memory_order_relaxed) != NULL;
+}
+
 static void settle_answers(struct wire *w, uint64_t now_ns)
 {
     uint64_t number;
@@ -249,11 +254,28 @@ static void settle_closed(struct wire *w, uint64_t now_ns)
     bool failed = useless || (unanswered && !connection_go_again(c));
     if (unanswered)
         delivery_rewind(w);
-    if (failed && !w->stopping && !w->disabled) {
+    if (failed && !w->stopping && !w->disabled && !changing(w)) {
         addresses_failed(&w->addresses);
         delivery_failed(w, now_ns, c->error, NULL);
     }
     connection_clear(c);
+}
+
+static void set_options(struct wire *w, const struct wire_options *o);
+
+/* There is no connection, so nothing of the old request is in use. */
+static void take_change(struct wire *w)
+{
+    struct wire_change *change = atomic_exchange(&w->change, NULL);
+    stop_looking_up(w);
+    request_dispose(&w->request);
+    w->request = change->request;
+    set_options(w, &change->options);
+    free(change);
+    w->disabled = false;
+    w->failures = 0;
+    w->rest_until_ns = 0;
+    outlet_report(&w->outlet, OUTLET_OK, 0, "", io_wall_ms(w->loop->io));
 }
 
 static bool run(struct task *task, uint64_t now_ns)
@@ -265,10 +287,13 @@ static bool run(struct task *task, uint64_t now_ns)
     settle_answers(w, now_ns);
     if (c->phase == CONNECTION_CLOSED)
         settle_closed(w, now_ns);
+    if (changing(w) && c->phase == CONNECTION_NONE)
+        take_change(w);
     bool quiet = w->stopping || w->disabled;
-    if (c->phase != CONNECTION_NONE && (c->ending || quiet))
+    bool idle = c->done == c->begun; /* a change waits for the answers that are on their way */
+    if (c->phase != CONNECTION_NONE && (c->ending || quiet || (changing(w) && idle)))
         stream_close(&w->stream);
-    else if (!quiet)
+    else if (!quiet && !changing(w))
         go_on(w, now_ns);
     arm(w, now_ns);
     return false;
@@ -287,6 +312,8 @@ static void set_limits(struct wire *w, const struct wire_options *o)
     connection_init(&w->connection, &limits);
     w->user_timeout_ms = (uint32_t)min_u64(max_u64(o->progress_ns / NS_PER_MS, 1), INT32_MAX);
     w->limits = (struct batch_limits){o->batch_bytes, o->batch_records ? o->batch_records : UINT64_MAX};
+    free(w->lines); /* made anew, in the new size, when it is needed */
+    w->lines = NULL;
     w->lines_size = (size_t)max_u64(o->batch_bytes, (uint64_t)w->outlet.max_record + 1);
     backoff_init(&w->backoff, o->backoff_min_ns, o->backoff_max_ns, o->seed);
 }
@@ -300,6 +327,13 @@ static void set_destination(struct wire *w, const struct url *url)
     memcpy(w->name.name, url->host, sizeof w->name.name);
 }
 
+static void set_options(struct wire *w, const struct wire_options *o)
+{
+    w->mode = o->mode;
+    set_limits(w, o);
+    set_destination(w, &o->url);
+}
+
 int wire_init(struct wire *w, const struct wire_options *options, const char *app, const char *output,
               uint64_t queue_bytes, uint32_t max_record, struct loop *loop, struct resolver *resolver,
               struct log *log)
@@ -308,7 +342,7 @@ int wire_init(struct wire *w, const struct wire_options *options, const char *ap
     int error = wire_options_check(options, &why);
     if (error < 0)
         return error;
-    *w = (struct wire){.loop = loop, .resolver = resolver, .log = log, .mode = options->mode};
+    *w = (struct wire){.loop = loop, .resolver = resolver, .log = log};
     error = outlet_init(&w->outlet, "wire", app, output, queue_bytes, max_record);
     if (error == 0)
         error = request_init(&w->request, options);
@@ -321,10 +355,39 @@ int wire_init(struct wire *w, const struct wire_options *options, const char *ap
         return error;
     }
     timer_init(&w->timer, timer_fired);
-    set_limits(w, options);
-    set_destination(w, &options->url);
+    memcpy(w->epoch, options->epoch, sizeof w->epoch);
+    set_options(w, options);
     w->outlet.consumer = &loop->board;
     w->outlet.consumer_slot = w->task.slot;
+    return 0;
+}
+
+static void drop_change(struct wire_change *change)
+{
+    if (!change)
+        return;
+    request_dispose(&change->request);
+    free(change);
+}
+
+int wire_change(struct wire *w, const struct wire_options *options)
+{
+    const char *why;
+    int error = wire_options_check(options, &why);
+    if (error < 0)
+        return error;
+    struct wire_change *change = malloc(sizeof *change);
+    if (!change)
+        return -ENOMEM;
+    change->options = *options;
+    memcpy(change->options.epoch, w->epoch, sizeof w->epoch);
+    error = request_init(&change->request, &change->options);
+    if (error < 0) {
+        free(change);
+        return error;
+    }
+    drop_change(atomic_exchange(&w->change, change));
+    board_post(&w->loop->board, w->task.slot);
     return 0;
 }
 
@@ -344,6 +407,7 @@ void wire_dispose(struct wire *w)
 {
     timer_unset(&w->loop->timers, &w->timer);
     loop_remove(w->loop, &w->task);
+    drop_change(w->change);
     free(w->lines);
     request_dispose(&w->request);
     outlet_dispose(&w->outlet);

@@ -38,6 +38,12 @@ struct wire_flight {
     uint32_t series; /* the wire's `series` when it was sent */
 };
 
+/* New options for a wire that runs, made ready by another thread. */
+struct wire_change {
+    struct wire_options options; /* but for its texts, which are in `request` */
+    struct request request;
+};
+
 /* Aligned as its queue is: to a cache line, also on the heap. */
 struct wire {
     struct outlet outlet; /* first: what the app's owner sees */
@@ -47,8 +53,10 @@ struct wire {
     struct resolver *resolver;
     struct log *log;
     enum wire_mode mode;
+    uint8_t epoch[WIRE_EPOCH_BYTES]; /* never changes */
     char endpoint[128]; /* "http://host/path" for people: without the query, which may hold secrets; cut */
     bool stopping;
+    struct wire_change *_Atomic change; /* handed over and not taken yet; NULL: none */
 
     struct request request;
     struct batch_limits limits;
@@ -86,6 +94,11 @@ struct wire {
 int wire_init(struct wire *w, const struct wire_options *options, const char *app, const char *output,
               uint64_t queue_bytes, uint32_t max_record, struct loop *loop, struct resolver *resolver,
               struct log *log);
+
+/* Any one thread other than the loop's, at any time: the wire goes on under new options once
+ * the requests in flight are answered or given up; a disabled wire is tried again; records, their numbers and
+ * the epoch stay (options->epoch is not looked at). 0, PE_CONFIG or -ENOMEM: nothing has changed. */
+int wire_change(struct wire *w, const struct wire_options *options);
 
 /* On the loop's thread: ends the wire in order. What is not answered counts as not delivered. */
 void wire_stop(struct wire *w);

@@ -57,4 +57,13 @@ void front_world_run_until_end(struct front_world *w, struct sim_connection *c, 
 /* How many times `text` is in what the client received. */
 unsigned front_world_count(struct sim_connection *c, const char *text);
 
+/* The status of the reply that begins there; 0: none does. */
+static inline int front_world_status(struct span reply)
+{
+    int status = 0;
+    for (size_t i = 9; i < 12 && i < reply.size; i++)
+        status = status * 10 + reply.data[i] - '0';
+    return status;
+}
+
 #endif

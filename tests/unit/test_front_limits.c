@@ -161,7 +161,7 @@ static int status_of_body(struct front_world *w, size_t size, bool chunked)
     free(request);
     assert_int_equal(sim_peer_error(c), 0); /* the reply is seen, not a reset */
     assert_true(sim_received(c).size > 12);
-    return atoi((const char *)sim_received(c).data + 9);
+    return front_world_status(sim_received(c));
 }
 
 static void a_body_may_have_max_body_bytes(void **state)

@@ -1,0 +1,184 @@
+/* Changing a host while it runs. The front's thread reads the file; wires take their new options on their own
+ * loop.
+ *
+ * What the apps stand on (modules, owners, queues, which output is what) is joined once, in host.c; to change
+ * it takes a restart, and the log says what waits for one. */
+#include "host/host_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct log *log_of(struct host *h)
+{
+    return &front_thread(h)->log;
+}
+
+static void waits_for_restart(struct host *h, unsigned *waiting, const char *what, const char *name)
+{
+    log_line(log_of(h), LOG_WARNING, "reload: %s%s changes with the next start", what, name);
+    (*waiting)++;
+}
+
+static const struct config_app *find_app(const struct config *c, const char *name)
+{
+    for (unsigned i = 0; i < c->app_count; i++) {
+        if (strcmp(c->apps[i].name, name) == 0)
+            return &c->apps[i];
+    }
+    return NULL;
+}
+
+static const struct config_output *find_output(const struct config *c, const struct config_output *like)
+{
+    for (unsigned i = 0; i < c->output_count; i++) {
+        const struct config_output *o = &c->outputs[i];
+        if (strcmp(o->app, like->app) == 0 && strcmp(o->output, like->output) == 0)
+            return o;
+    }
+    return NULL;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static void compare_host(struct host *h, const struct config *to, unsigned *waiting)
+{
+    const struct config *from = h->config;
+    if (!same_text(from->http, to->http))
+        waits_for_restart(h, waiting, "[host] http", "");
+    if (!same_text(from->name, to->name))
+        waits_for_restart(h, waiting, "[host] name", "");
+    if (from->owners != to->owners)
+        waits_for_restart(h, waiting, "[host] owners", "");
+    if (from->connections != to->connections)
+        waits_for_restart(h, waiting, "[host] connections", "");
+}
+
+static void compare_apps(struct host *h, const struct config *to, unsigned *waiting)
+{
+    const struct config *from = h->config;
+    for (unsigned i = 0; i < from->app_count; i++) {
+        const struct config_app *was = &from->apps[i], *is = find_app(to, was->name);
+        if (!is || !same_text(was->module, is->module) || !same_text(was->arg, is->arg) ||
+            was->inbox_bytes != is->inbox_bytes)
+            waits_for_restart(h, waiting, "app ", was->name);
+    }
+    for (unsigned i = 0; i < to->app_count; i++) {
+        if (!find_app(from, to->apps[i].name))
+            waits_for_restart(h, waiting, "app ", to->apps[i].name);
+    }
+}
+
+static void name_output(const struct config_output *o, char *name, size_t size)
+{
+    size_t app = min_size(strlen(o->app), size - 2), output = min_size(strlen(o->output), size - 2 - app);
+    memcpy(name, o->app, app);
+    name[app] = '.';
+    memcpy(name + app + 1, o->output, output);
+    name[app + 1 + output] = '\0';
+}
+
+static bool joined_alike(const struct config_output *was, const struct config_output *is)
+{
+    return was->kind == is->kind && was->queue_bytes == is->queue_bytes &&
+           was->max_record == is->max_record &&
+           (was->kind == OUTPUT_WIRE ||
+            (same_text(was->inner_app, is->inner_app) && same_text(was->event, is->event)));
+}
+
+static void compare_outputs(struct host *h, const struct config *to, unsigned *waiting)
+{
+    const struct config *from = h->config;
+    char name[2 * OUTLET_NAME_MAX + 1];
+    for (unsigned i = 0; i < from->output_count; i++) {
+        const struct config_output *was = &from->outputs[i], *is = find_output(to, was);
+        name_output(was, name, sizeof name);
+        if (!is || !joined_alike(was, is))
+            waits_for_restart(h, waiting, "output ", name);
+    }
+    for (unsigned i = 0; i < to->output_count; i++) {
+        name_output(&to->outputs[i], name, sizeof name);
+        if (!find_output(from, &to->outputs[i]))
+            waits_for_restart(h, waiting, "output ", name);
+    }
+}
+
+static bool same_wire(const struct config_output *a, const struct config_output *b)
+{
+    return same_text(a->url_text, b->url_text) && a->mode == b->mode && same_text(a->event, b->event) &&
+           same_text(a->wire_app, b->wire_app) && same_text(a->token, b->token) &&
+           same_text(a->content_type, b->content_type) && a->batch_bytes == b->batch_bytes &&
+           a->batch_records == b->batch_records && a->progress_ns == b->progress_ns &&
+           a->reply_ns == b->reply_ns && a->total_ns == b->total_ns &&
+           a->backoff_min_ns == b->backoff_min_ns && a->backoff_max_ns == b->backoff_max_ns;
+}
+
+static bool disabled(struct wire *wire)
+{
+    return atomic_load_explicit(&wire->outlet.report.state, memory_order_relaxed) == OUTLET_DISABLED;
+}
+
+/* Wires whose options differ from those in force, or that a 410 has disabled: configured anew, they are tried
+ * again. */
+static unsigned change_wires(struct host *h, const struct config *to)
+{
+    const struct config *from = h->current ? h->current : h->config;
+    unsigned changed = 0;
+    for (unsigned i = 0; i < h->wire_count; i++) {
+        struct wire *wire = &h->wires[i];
+        const struct config_output like = {.app = wire->outlet.app, .output = wire->outlet.output};
+        const struct config_output *was = find_output(from, &like), *is = find_output(to, &like);
+        if (!is || is->kind != OUTPUT_WIRE || (was && same_wire(was, is) && !disabled(wire)))
+            continue;
+        char source[SOURCE_NAME_MAX + 1];
+        struct wire_options options;
+        host_wire_options(h, is, source, &options);
+        int error = wire_change(wire, &options);
+        if (error < 0)
+            log_line(log_of(h), LOG_ERROR, "reload: output %s.%s stays as it was: %s", wire->outlet.app,
+                     wire->outlet.output, pure_error_text(error));
+        changed += error == 0;
+    }
+    return changed;
+}
+
+static void take(struct host *h, struct config *to)
+{
+    to->connections = h->config->connections; /* the pool is made once */
+    h->front.config = to;
+    if (h->current) {
+        config_dispose(h->current);
+        free(h->current);
+    }
+    h->current = to;
+}
+
+void host_take_config(struct host *h, struct config *to)
+{
+    unsigned waiting = 0;
+    compare_host(h, to, &waiting);
+    compare_apps(h, to, &waiting);
+    compare_outputs(h, to, &waiting);
+    unsigned changed = change_wires(h, to);
+    take(h, to);
+    log_line(log_of(h), LOG_NOTICE, "reload: done; %u wires changed, %u changes wait for a restart", changed,
+             waiting);
+}
+
+int host_reload(struct host *h)
+{
+    struct config *to = calloc(1, sizeof *to);
+    if (!to)
+        return -ENOMEM;
+    char why[400];
+    int error = config_load(to, h->config->path, why, sizeof why);
+    if (error < 0) {
+        log_line(log_of(h), LOG_ERROR, "reload: %s; the configuration in force stays", why);
+        free(to);
+        return error;
+    }
+    host_take_config(h, to);
+    return 0;
+}

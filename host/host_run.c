@@ -1,0 +1,245 @@
+#include "host/host_private.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define STOP_POLL_NS (20 * NS_PER_MS)
+#define CLOSE_NS     (1 * NS_PER_S)    /* how long a stop waits for open requests */
+#define DRAIN_NS     (2 * NS_PER_S)    /* and then for what the inboxes and outlets hold */
+#define END_NS       (500 * NS_PER_MS) /* and then, in each sending loop, for its wires' connections to close */
+
+/* --- stopping --- */
+
+static bool drained(const struct host *h)
+{
+    for (unsigned i = 0; i < h->app_count; i++) {
+        struct registry_app *a = &h->apps[i].entry;
+        if (record_queue_glance(&a->inbox.runs).held_bytes > 0)
+            return false;
+    }
+    for (unsigned i = 0; i < h->registry.outlet_count; i++) {
+        struct outlet *o = h->registry.outlets[i];
+        bool delivering = atomic_load_explicit(&o->report.state, memory_order_relaxed) == OUTLET_OK;
+        if (delivering && record_queue_glance(&o->queue).held_bytes > 0)
+            return false;
+    }
+    return true;
+}
+
+static void report_undelivered(struct host *h)
+{
+    for (unsigned i = 0; i < h->registry.outlet_count; i++) {
+        struct outlet *o = h->registry.outlets[i];
+        uint32_t records = record_queue_glance(&o->queue).held_records;
+        if (records > 0)
+            log_line(&front_thread(h)->log, LOG_WARNING,
+                     "output %s.%s: %u records were not delivered; the store is memory, so they end here",
+                     o->app, o->output, records);
+    }
+}
+
+static void enter_phase(struct host *h, enum stop_phase phase, uint64_t ends_ns)
+{
+    h->stop = phase;
+    h->phase_ends_ns = ends_ns;
+}
+
+void host_go_on_stopping(struct timer *timer, uint64_t now_ns)
+{
+    struct host *h = container_of(timer, struct host, stop_timer);
+    bool late = now_ns >= h->phase_ends_ns;
+    if (h->stop == CLOSING && (late || front_stopped(&h->front))) {
+        enter_phase(h, DRAINING, now_ns + DRAIN_NS);
+    } else if (h->stop == DRAINING && (late || drained(h))) {
+        report_undelivered(h);
+        enter_phase(h, STOPPED, NEVER);
+        io_wake(front_thread(h)->io); /* the step under way is the last: it need not wait */
+        return;
+    }
+    timer_set(&front_thread(h)->loop.timers, &h->stop_timer, now_ns + STOP_POLL_NS);
+}
+
+void host_stop(struct host *h)
+{
+    struct loop *loop = &front_thread(h)->loop;
+    if (h->stop != NOT_STOPPING)
+        return;
+    log_line(&front_thread(h)->log, LOG_NOTICE, "stopping: nothing more is taken, what is held is delivered");
+    front_stop(&h->front);
+    enter_phase(h, CLOSING, loop->now_ns + CLOSE_NS);
+    timer_set(&loop->timers, &h->stop_timer, loop->now_ns);
+}
+
+bool host_stopped(const struct host *h)
+{
+    return h->stop == STOPPED;
+}
+
+static void act_on(struct host *h, int signal_number)
+{
+    if (signal_number == SIGHUP)
+        host_reload(h);
+    else if (h->stop != NOT_STOPPING)
+        h->stop = STOPPED; /* asked a second time */
+    else
+        host_stop(h);
+}
+
+static void signalled(struct io_op *op, int result, bool more)
+{
+    (void)more;
+    struct host *h = container_of(op, struct host, signal_read);
+    if (result == (int)sizeof h->signal)
+        act_on(h, (int)h->signal.ssi_signo);
+    if (result > 0 || result == -EINTR || result == -EAGAIN)
+        io_queue(front_thread(h)->io, op);
+}
+
+/* SIGTERM, SIGINT and SIGHUP come as reads on the front's loop, to no thread's handler. */
+static int take_signals(struct host *h)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    int error = pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    if (error > 0)
+        return -error;
+    signal(SIGPIPE, SIG_IGN);
+    h->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
+    if (h->signal_fd < 0)
+        return -errno;
+    io_prepare_memory(&h->signal_read, IO_READ, h->signal_fd, &h->signal, sizeof h->signal, signalled);
+    io_queue(front_thread(h)->io, &h->signal_read);
+    return 0;
+}
+
+/* --- running --- */
+
+static bool wires_ended(const struct host_thread *t)
+{
+    for (unsigned i = 0; i < t->host->wire_count; i++) {
+        if (t->host->wires[i].loop == &t->loop && !wire_stopped(&t->host->wires[i]))
+            return false;
+    }
+    return true;
+}
+
+/* The last steps of a sending loop: its wires close their connections, so that nothing is in flight when
+ * their memory goes. */
+static int end_wires(struct host_thread *t)
+{
+    for (unsigned i = 0; i < t->host->wire_count; i++) {
+        if (t->host->wires[i].loop == &t->loop)
+            wire_stop(&t->host->wires[i]);
+    }
+    uint64_t ends_ns = t->loop.now_ns + END_NS;
+    int error = 0;
+    while (error == 0 && !wires_ended(t) && t->loop.now_ns < ends_ns) {
+        timer_set(&t->loop.timers, &t->end_timer, ends_ns);
+        error = loop_step(&t->loop);
+    }
+    return error;
+}
+
+static void *run_thread(void *argument)
+{
+    struct host_thread *t = argument;
+    int error = 0;
+    while (error == 0 && !atomic_load_explicit(&t->stop, memory_order_acquire))
+        error = loop_step(&t->loop);
+    if (error == 0)
+        error = end_wires(t);
+    if (error < 0) {
+        atomic_store(&t->error, error);
+        io_wake(t->host->threads[0].io);
+    }
+    return NULL;
+}
+
+static int start_threads(struct host *h)
+{
+    for (unsigned i = 1; i < h->thread_count; i++) {
+        struct host_thread *t = &h->threads[i];
+        int error = pthread_create(&t->thread, NULL, run_thread, t);
+        if (error > 0)
+            return -error;
+        t->started = true;
+        pthread_setname_np(t->thread, t->name);
+    }
+    return 0;
+}
+
+static void stop_threads(struct host *h)
+{
+    for (unsigned i = 1; i < h->thread_count; i++) {
+        struct host_thread *t = &h->threads[i];
+        if (!t->started)
+            continue;
+        atomic_store_explicit(&t->stop, true, memory_order_release);
+        io_wake(t->io);
+        pthread_join(t->thread, NULL);
+        t->started = false;
+    }
+}
+
+/* A loop that cannot wait any more has ended: the host cannot go on without it. */
+static int thread_failure(struct host *h)
+{
+    int error = 0;
+    for (unsigned i = 1; error == 0 && i < h->thread_count; i++)
+        error = atomic_load_explicit(&h->threads[i].error, memory_order_relaxed);
+    return error;
+}
+
+/* What the threads said last still goes out, unless nobody takes it. */
+static void finish_log(struct host *h)
+{
+    struct host_thread *front = front_thread(h);
+    uint64_t ends_ns = front->loop.now_ns + END_NS;
+    int error = 0;
+    timer_set(&front->loop.timers, &front->end_timer, ends_ns);
+    while (error == 0 && !log_writer_idle(&h->log_writer) && front->loop.now_ns < ends_ns)
+        error = loop_step(&front->loop);
+    log_writer_stop(&h->log_writer);
+    while (error == 0 && !log_writer_stopped(&h->log_writer))
+        error = loop_step(&front->loop);
+}
+
+int host_run(struct host *h)
+{
+    pthread_setname_np(pthread_self(), front_thread(h)->name);
+    int error = take_signals(h);
+    if (error == 0)
+        error = start_threads(h);
+    if (error == 0)
+        log_line(&front_thread(h)->log, LOG_NOTICE,
+                 "pure-host " PURE_VERSION " is ready on http://%s: %u apps, %u outputs", h->config->http,
+                 h->app_count, h->registry.outlet_count);
+    while (error == 0 && !host_stopped(h)) {
+        error = loop_step(&front_thread(h)->loop);
+        if (error == 0)
+            error = thread_failure(h);
+    }
+    stop_threads(h);
+    finish_log(h);
+    return error;
+}
+
+void host_end(struct host *h)
+{
+    front_abort(&h->front);
+    for (unsigned i = 0; i < h->wire_count; i++)
+        wire_stop(&h->wires[i]);
+    log_writer_stop(&h->log_writer);
+}
+
+bool host_ended(const struct host *h)
+{
+    bool ended = front_stopped(&h->front) && log_writer_stopped(&h->log_writer);
+    for (unsigned i = 0; i < h->wire_count; i++)
+        ended = ended && wire_stopped(&h->wires[i]);
+    return ended;
+}
