@@ -54,7 +54,10 @@ LIB := $(B)/libpure.a
 SIM := $(B)/libsim.a
 HOST := $(B)/pure-host
 
-all: $(HOST) $(APPS)
+# Where an app finds <pure/app.h> without an installation: -Ibuild/include.
+APP_HEADER := build/include/pure/app.h
+
+all: $(HOST) $(APPS) $(APP_HEADER)
 
 # --- what a fresh machine lacks ---
 
@@ -114,6 +117,9 @@ $(SIM): $(call objects,$(SIM_SRC) $(EPOLL_SRC))
 $(HOST): $(B)/host/main.o $(LIB)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(LIB) $(LIBS) $(EXPORTS)
 
+$(APP_HEADER): host/app.h
+	@install -D -m 644 $< $@
+
 $(B)/apps/%.so: $(B)/host/apps/%.o
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -shared -o $@ $<
@@ -161,16 +167,21 @@ clean:
 
 # --- installing ---
 
+# The documents lie as they do here, so that their links lead to each other there, too.
+DOC := $(PREFIX)/share/doc/pure-host
+
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pure/apps $(DESTDIR)$(PREFIX)/include/pure
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/man/man1
-	install -d $(DESTDIR)$(PREFIX)/share/doc/pure-host/examples
+	install -d $(DESTDIR)$(DOC)/docs/decisions $(DESTDIR)$(DOC)/docs/examples
 	install -m 755 $(HOST) $(DESTDIR)$(PREFIX)/bin/pure-host
 	install -m 644 $(APPS) $(DESTDIR)$(PREFIX)/lib/pure/apps/
 	install -m 644 host/app.h $(DESTDIR)$(PREFIX)/include/pure/app.h
-	install -m 644 docs/pure-host.1 $(DESTDIR)$(PREFIX)/share/man/man1/pure-host.1
-	install -m 644 docs/examples/demo.conf $(DESTDIR)$(PREFIX)/share/doc/pure-host/examples/demo.conf
-	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md $(DESTDIR)$(PREFIX)/share/doc/pure-host/
+	install -m 644 README.md HACKING.md CHANGELOG.md LICENSE $(DESTDIR)$(DOC)/
+	install -m 644 docs/*.md $(DESTDIR)$(DOC)/docs/
+	install -m 644 docs/decisions/*.md $(DESTDIR)$(DOC)/docs/decisions/
+	install -m 644 docs/examples/demo.conf $(DESTDIR)$(DOC)/docs/examples/
+	sed 's|@DOC@|$(DOC)|g' docs/pure-host.1 > $(DESTDIR)$(PREFIX)/share/man/man1/pure-host.1
 	sed 's|@PREFIX@|$(PREFIX)|' docs/pure-host.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/pure-host.service
 
 VERSION = $(shell sed -n 's/^\#define PURE_VERSION "\(.*\)"/\1/p' host/host.h)
@@ -180,6 +191,7 @@ DEB_ROOT := build/deb/root
 deb: all | deps-deb
 	rm -rf build/deb
 	$(MAKE) install DESTDIR=$(DEB_ROOT) PREFIX=/usr DEPS=skip
+	strip --strip-unneeded $(DEB_ROOT)/usr/bin/pure-host $(DEB_ROOT)/usr/lib/pure/apps/*.so
 	mkdir -p build/deb/debian $(DEB_ROOT)/DEBIAN
 	printf 'Source: pure-host\n\nPackage: pure-host\nArchitecture: any\n' > build/deb/debian/control
 	cd build/deb && dpkg-shlibdeps -O root/usr/bin/pure-host root/usr/lib/pure/apps/*.so 2>/dev/null \

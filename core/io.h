@@ -28,7 +28,7 @@ enum io_kind {
     IO_RECV,     /* multishot, into the back end's buffers: result 0 is the end of the stream */
     IO_SEND,     /* on a connected socket, gathered, MSG_NOSIGNAL: result may be short */
     IO_READ,     /* into memory of the owner's, from a descriptor without a position */
-    IO_WRITE,    /* from memory of the owner's, to a descriptor without a position */
+    IO_WRITE,    /* likewise to one: the write end of a pipe with no other writer, or a non-blocking one */
     IO_SHUTDOWN, /* the sending half, after what was queued before it completed: result 0 */
     IO_CLOSE,    /* result 0; nothing may be in flight on the descriptor */
     IO_KINDS

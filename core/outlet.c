@@ -39,6 +39,7 @@ bool outlet_wait(struct outlet *o, uint64_t most_bytes)
 void outlet_stored(struct outlet *o, struct stream_position to)
 {
     record_queue_free_to(&o->queue, to);
+    atomic_store_explicit(&o->report.stored, to.records, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     uint64_t waits = atomic_load_explicit(&o->producer_waits, memory_order_relaxed);
     if (waits && record_queue_see_published(&o->queue).bytes - to.bytes < waits)

@@ -32,8 +32,8 @@ struct outlet_report {
     _Atomic uint64_t since_ms;       /* wall clock of the last change of state */
     _Atomic uint64_t failures;       /* tries failed in a row */
     _Atomic uint64_t failures_total; /* ever */
-    _Atomic uint64_t tries;          /* requests made */
-    _Atomic uint64_t refused;        /* records given up on, by policy */
+    _Atomic uint64_t requests;       /* made */
+    _Atomic uint64_t stored;         /* the stored number */
     _Atomic uint64_t bytes;          /* of bodies delivered */
     pthread_mutex_t lock;
     char text[200]; /* of the last error, for people; "" if none */

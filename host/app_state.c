@@ -13,8 +13,10 @@ struct kept {
     uint32_t event_size, source_size;
 };
 
-static int take_snapshot(struct app_state *s)
+int app_state_snapshot(struct app_state *s)
 {
+    if (s->stateless)
+        return 0;
     sink_clear(&s->log);
     sink_clear(&s->snapshot);
     int failure = s->app->snapshot(s->state, &s->snapshot);
@@ -37,7 +39,7 @@ int app_state_open(struct app_state *s, const struct pure_app *app, const char *
         s->app = NULL;
         return PE_APP_FAILED;
     }
-    int error = s->stateless ? 0 : take_snapshot(s);
+    int error = app_state_snapshot(s);
     if (error < 0)
         snprintf(why, why_size, "its first snapshot failed: %s", pure_error_text(error));
     return error;
@@ -116,5 +118,5 @@ int app_state_settle(struct app_state *s)
 {
     if (s->stateless || s->log.size < LOG_SETTLE_MIN || s->log.size < s->snapshot.size / 2)
         return 0;
-    return take_snapshot(s);
+    return app_state_snapshot(s);
 }

@@ -37,6 +37,9 @@ void app_state_dispose(struct app_state *s);
  * put back, its app must stop. */
 int app_state_keep(struct app_state *s, const struct events *events);
 
+/* Keeps the state as it is now in place of all events kept so far. As app_state_keep. */
+int app_state_snapshot(struct app_state *s);
+
 /* Puts the state back to what the kept events make of it. 0 or PE_APP_FAILED. */
 int app_state_undo(struct app_state *s, struct pure_turn *turn);
 

@@ -18,8 +18,8 @@ static void print_unknown_output(const struct config *config, const struct confi
     unsigned count = 0;
     while (count < APP_OUTPUTS_MAX && app->outputs[count])
         count++;
-    fprintf(out, "%s:%u: [output %s.%s]: the module has no output '%s': ", config->path, output->line,
-            output->app, output->output, output->output);
+    fprintf(out, "pure-host: %s:%u: [output %s.%s]: the module has no output '%s': ", config->path,
+            output->line, output->app, output->output, output->output);
     const char *near = nearest_name(output->output, app->outputs, count);
     if (near)
         fprintf(out, "did you mean '%s'?\n", near);
@@ -57,8 +57,8 @@ static unsigned check_opening(const struct config *config, const struct config_a
         app->close(state);
         return 0;
     }
-    fprintf(out, "%s:%u: [app %s]: the app does not open: %s\n", config->path, entry->line, entry->name,
-            why[0] ? why : "it gives no reason");
+    fprintf(out, "pure-host: %s:%u: [app %s]: the app does not open: %s\n", config->path, entry->arg_line,
+            entry->name, why[0] ? why : "it gives no reason");
     return 1;
 }
 
@@ -69,8 +69,8 @@ static unsigned check_app(const struct config *config, const struct config_app *
     void *handle;
     char why[512] = "";
     if (options->load_module(options->context, entry->module, &app, &handle, why, sizeof(why)) < 0) {
-        fprintf(out, "%s:%u: [app %s]: the module cannot be used: %s\n", config->path, entry->line,
-                entry->name, why);
+        fprintf(out, "pure-host: %s:%u: [app %s]: the module cannot be used: %s\n", config->path,
+                entry->module_line, entry->name, why);
         return 1;
     }
     unsigned problems = check_outputs(config, entry->name, app, out);
@@ -88,15 +88,21 @@ static bool kernel_refuses(const struct host_options *options, FILE *out)
         io_dispose(io);
         return false;
     }
-    fprintf(out, "the kernel: %s\n", why[0] ? why : pure_error_text(error));
+    fprintf(out, "pure-host: the kernel: %s\n", why[0] ? why : pure_error_text(error));
     return true;
+}
+
+unsigned check_apps(const struct config *config, const struct host_options *options, FILE *out)
+{
+    unsigned problems = 0;
+    for (unsigned i = 0; i < config->app_count; i++)
+        problems += check_app(config, &config->apps[i], options, out);
+    return problems;
 }
 
 struct check_result check_config(const struct config *config, const struct host_options *options, FILE *out)
 {
-    struct check_result result = {0, false};
-    for (unsigned i = 0; i < config->app_count; i++)
-        result.problems += check_app(config, &config->apps[i], options, out);
+    struct check_result result = {check_apps(config, options, out), false};
     result.kernel = kernel_refuses(options, out);
     return result;
 }

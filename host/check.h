@@ -11,9 +11,12 @@ struct check_result {
     bool kernel;       /* the kernel refuses io_uring */
 };
 
-/* Loads each module of the configuration, looks whether its app has the outputs that are given one, and asks
- * for one back end. Writes each problem as one line to `out`, "FILE:LINE: …" where a line is at fault. Starts
- * nothing. */
+/* Loads each module of the configuration, opens its app, and looks whether it has the outputs that are given
+ * one. Writes each problem as one line to `out`, "pure-host: FILE:LINE: …" with the line of the key or
+ * section at fault. Returns how many. */
+unsigned check_apps(const struct config *config, const struct host_options *options, FILE *out);
+
+/* That, and asks for one back end. Starts nothing. */
 struct check_result check_config(const struct config *config, const struct host_options *options, FILE *out);
 
 #endif

@@ -19,10 +19,11 @@ struct command {
 
 static const struct command commands[] = {
     {"run", cli_run, TAKES_CONFIG, 0, 0, "run -c FILE",
-     "Runs the host in the foreground. SIGTERM and SIGINT drain it and end it.\n"},
+     "Runs the host in the foreground. SIGTERM and SIGINT drain it and end it; SIGHUP reads FILE again.\n"},
     {"check", cli_check, TAKES_CONFIG, 0, 0, "check -c FILE",
      "Checks the configuration, the apps' modules and the kernel, and starts nothing.\n"
-     "Prints each problem with its file, its line and the remedy.\n"},
+     "Prints each problem with its file, its line and the remedy, at most 20 of the file; modules and\n"
+     "the kernel are looked at once the file is right.\n"},
     {"status", cli_show_status, TAKES_CONFIG | TAKES_URL | TAKES_JSON, 0, 0,
      "status [--json] [-c FILE | --url URL]",
      "Shows the apps and outlets of a running host, what rests and why.\n"
@@ -31,7 +32,8 @@ static const struct command commands[] = {
      "Prints what an app of a running host shows of its state.\n"},
     {"send", cli_send, TAKES_CONFIG | TAKES_URL, 2, 3, "send [-c FILE | --url URL] APP EVENT [DATA | -]",
      "Publishes one event and prints the number under which the app has stored it.\n"
-     "DATA is the event's data, \"-\" takes it from standard input; without either it is empty.\n"},
+     "DATA is the event's data, \"-\" takes it from standard input; without either it is empty.\n"
+     "Data that begins with '-' has \"--\" before it: send counter count -- -5\n"},
 };
 
 static const char general_help[] =
@@ -136,7 +138,9 @@ static int read_option(struct reader *r)
     else if ((takes & TAKES_URL) && option_value(r, "--url", &arguments->url))
         return arguments->url[0] ? 0 : cli_fail(CLI_USAGE, "--url needs a URL");
     else
-        return cli_fail(CLI_USAGE, "unknown option '%s': usage: pure-host %s", argument, r->command->usage);
+        return cli_fail(CLI_USAGE, "unknown option '%s': usage: pure-host %s%s", argument, r->command->usage,
+                        r->command->operands_max > 0 ? "; \"--\" goes before what begins with '-' and is none"
+                                                     : "");
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "host/check.h"
 #include "host/cli_http.h"
 #include "host/cli_json.h"
+#include "host/cli_status.h"
 #include "host/config_values.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #define EVENT_DATA_MAX (16u << 20)
+#define PROBLEMS_MAX   20 /* that `check` tells of a file */
 
 static int load_config(struct config *config, const char *path)
 {
@@ -26,18 +28,44 @@ static enum cli_status status_of(int error)
 
 /* --- run, check --- */
 
+static const char *hint_on_listening(int error)
+{
+    switch (error) {
+    case -EADDRINUSE:
+        return ": another program, or another pure-host, listens there: end it, or change http in [host]";
+    case -EACCES:
+        return ": ports below 1024 are for privileged programs: take a higher one for http in [host]";
+    case -EADDRNOTAVAIL:
+        return ": this machine has no such address: change http in [host] (ip address shows them)";
+    default:
+        return "";
+    }
+}
+
+/* A host that did not open said one thing; what check would find is said before it, so that nobody corrects
+ * one problem only to meet the next. */
+static void explain_opening(const struct config *config, const struct host_options *options, int error,
+                            const char *why)
+{
+    unsigned problems = check_apps(config, options, stderr);
+    if (error != PE_CONFIG || problems == 0)
+        cli_fail(status_of(error), "%s%s", why, hint_on_listening(error));
+}
+
 int cli_run(const struct cli_arguments *arguments, const struct host_options *options)
 {
     struct config config;
     struct host *host;
     char why[512] = "";
+    host_hold_signals();
     int failed = load_config(&config, arguments->config);
     if (failed != 0)
         return failed;
     int error = host_open(&host, &config, options, why, sizeof(why));
     if (error < 0) {
+        explain_opening(&config, options, error, why[0] ? why : pure_error_text(error));
         config_dispose(&config);
-        return cli_fail(status_of(error), "%s", why[0] ? why : pure_error_text(error));
+        return status_of(error);
     }
     error = host_run(host);
     host_close(host);
@@ -45,12 +73,18 @@ int cli_run(const struct cli_arguments *arguments, const struct host_options *op
     return error < 0 ? cli_fail(status_of(error), "the host ended: %s", pure_error_text(error)) : CLI_DONE;
 }
 
+static void print_problem(void *context, const char *problem)
+{
+    (void)context;
+    cli_fail(CLI_USAGE, "%s", problem);
+}
+
 int cli_check(const struct cli_arguments *arguments, const struct host_options *options)
 {
     struct config config;
-    int failed = load_config(&config, arguments->config);
-    if (failed != 0)
-        return failed;
+    const struct config_listener listener = {print_problem, NULL, PROBLEMS_MAX};
+    if (config_load_all(&config, arguments->config, &listener) < 0)
+        return CLI_USAGE;
     struct check_result result = check_config(&config, options, stderr);
     unsigned apps = config.app_count, outputs = config.output_count;
     config_dispose(&config);
@@ -114,10 +148,17 @@ static void forget_running(struct running *running)
         config_dispose(&running->config);
 }
 
-/* A reply's body as part of an error line: its first line, at most 200 printable bytes. */
-static void first_line(const char *body, char *line, size_t size)
+/* Why the host refused, as part of an error line: what its {"error":"…"} says, else the body's first line, at
+ * most `size` - 1 printable bytes. */
+static void reason_of(const struct cli_reply *reply, char *line, size_t size)
 {
+    const char *body = reply->body;
+    struct span whole, error;
     size_t used = 0;
+    if (cli_json_whole(span_of(body, reply->size), &whole) == 0 && cli_json_member(whole, "error", &error)) {
+        cli_json_text(error, line, size);
+        return;
+    }
     for (; *body && *body != '\n' && *body != '\r' && used + 1 < size; body++)
         line[used++] = *body < ' ' || *body == 0x7f ? '?' : *body;
     line[used] = '\0';
@@ -133,19 +174,17 @@ static const char *remedy(uint16_t status)
         return ": pure-host status lists the apps";
     case 413:
         return ": the event is larger than max_body or half of the app's inbox";
-    case 503:
-        return ": try again later";
     default:
         return "";
     }
 }
 
-static int fail_status(const struct cli_reply *reply)
+static int fail_status(const struct cli_reply *reply, const char *what_to_do)
 {
-    char line[201];
-    first_line(reply->body, line, sizeof(line));
+    char line[401];
+    reason_of(reply, line, sizeof(line));
     return cli_fail(CLI_FAILED, "the host answered %u%s%s%s", reply->status, line[0] ? " " : "", line,
-                    remedy(reply->status));
+                    what_to_do);
 }
 
 static int print_reply(const struct cli_reply *reply)
@@ -161,8 +200,8 @@ static int print_screen(const struct cli_reply *reply)
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-    if (cli_json_show(stdout, span_of(reply->body, reply->size), now_ms) < 0)
-        return cli_fail(CLI_FAILED, "the host's answer is not JSON");
+    if (cli_status_show(stdout, span_of(reply->body, reply->size), now_ms) < 0)
+        return cli_fail(CLI_FAILED, "the host's answer is not a status in JSON");
     return CLI_DONE;
 }
 
@@ -179,7 +218,7 @@ static int show_resource(const struct cli_arguments *arguments, const char *path
         if (cli_http(&running.endpoint, "GET", path, nothing, &reply, why, sizeof(why)) < 0) {
             status = cli_fail(CLI_FAILED, "%s", why);
         } else {
-            status = reply.status == 200 ? show(&reply) : fail_status(&reply);
+            status = reply.status == 200 ? show(&reply) : fail_status(&reply, remedy(reply.status));
             free(reply.body);
         }
     }
@@ -232,17 +271,35 @@ static int read_input(char **data, size_t *size)
     return 0;
 }
 
-static int publish(const struct running *running, const char *path, struct span data)
+/* What helps with a 503 depends on why the app takes nothing, which the host's status says. */
+static const char *remedy_when_busy(const struct running *running, const char *app)
+{
+    struct cli_reply reply;
+    char why[512];
+    struct span nothing = {NULL, 0};
+    bool suspended = false;
+    if (cli_http(&running->endpoint, "GET", "/status", nothing, &reply, why, sizeof(why)) == 0) {
+        suspended = cli_status_suspended(span_of(reply.body, reply.size), app);
+        free(reply.body);
+    }
+    return suspended ? ": restart the host to try it again (pure-host status shows why)"
+                     : ": try again later";
+}
+
+static int publish(const struct running *running, const char *app, const char *path, struct span data)
 {
     struct cli_reply reply;
     char why[512] = "";
+    struct span answer;
     uint64_t stored;
     if (cli_http(&running->endpoint, "POST", path, data, &reply, why, sizeof(why)) < 0)
         return cli_fail(CLI_FAILED, "%s", why);
     int status = CLI_DONE;
     if (reply.status != 200)
-        status = fail_status(&reply);
-    else if (cli_json_number(span_of(reply.body, reply.size), "stored", &stored) < 0)
+        status =
+            fail_status(&reply, reply.status == 503 ? remedy_when_busy(running, app) : remedy(reply.status));
+    else if (cli_json_whole(span_of(reply.body, reply.size), &answer) < 0 ||
+             cli_json_number(answer, "stored", &stored) < 0)
         status = cli_fail(CLI_FAILED, "the host's answer states no stored number");
     else
         printf("%llu\n", (unsigned long long)stored);
@@ -273,7 +330,7 @@ int cli_send(const struct cli_arguments *arguments, const struct host_options *o
     if (status == 0) {
         status = find_running(&running, arguments);
         if (status == 0)
-            status = publish(&running, path, data);
+            status = publish(&running, app, path, data);
         forget_running(&running);
     }
     free(input);

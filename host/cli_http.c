@@ -62,12 +62,13 @@ int cli_endpoint_of_url(struct cli_endpoint *endpoint, const char *text, char *w
     struct url url;
     const char *reason = "";
     memset(endpoint, 0, sizeof(*endpoint));
-    int error = url_parse(&url, text, &reason);
+    bool http = strncasecmp(text, "http://", 7) == 0;
+    int error = http ? url_parse(&url, text, &reason) : 0;
     if (error < 0) {
         snprintf(why, why_size, "the URL: %s", reason);
         return error;
     }
-    if (url.tls || strchr(url.target, '?')) {
+    if (!http || strchr(url.target, '?')) {
         snprintf(why, why_size, "the URL needs to be an http one without a query, such as http://%s",
                  CONFIG_HTTP);
         return PE_CONFIG;

@@ -6,9 +6,6 @@
 #include <stdlib.h>
 
 /* Reading is by position: each skip_ function takes the value at `at` and returns where it ends, or NULL. */
-struct text {
-    const char *at, *end;
-};
 
 static const char *skip_space(const char *at, const char *end)
 {
@@ -70,71 +67,58 @@ static const char *skip_value(const char *at, const char *end, unsigned depth)
     return *at == '"' ? skip_string(at, end) : skip_word(at, end);
 }
 
-/* --- walking what is known to be well-formed --- */
+/* --- what cli_json_whole has found to be well-formed --- */
 
-struct member {
-    struct span name;  /* with its quotes; empty in arrays */
-    struct span value; /* as it stands */
-};
-
-static struct text inside(struct span container)
+int cli_json_whole(struct span json, struct span *value)
 {
-    const char *at = (const char *)container.data;
-    return (struct text){at + 1, at + container.size - 1};
+    const char *at = (const char *)json.data, *end = at + json.size;
+    const char *start = skip_space(at, end), *after = skip_value(start, end, 0);
+    if (!after || skip_space(after, end) != end)
+        return PE_MALFORMED;
+    *value = span_of(start, (size_t)(after - start));
+    return 0;
 }
 
-static bool next_item(struct text *text, bool named, struct member *member)
+struct cli_json_items cli_json_items(struct span container)
 {
-    const char *at = skip_space(text->at, text->end), *start = at;
-    if (at >= text->end)
+    struct cli_json_items items = {NULL, NULL, false};
+    if (container.size > 0 && (container.data[0] == '{' || container.data[0] == '[')) {
+        items.named = container.data[0] == '{';
+        items.at = (const char *)container.data + 1;
+        items.end = (const char *)container.data + container.size - 1;
+    }
+    return items;
+}
+
+bool cli_json_next(struct cli_json_items *items, struct span *name, struct span *value)
+{
+    const char *at = skip_space(items->at, items->end), *start = at;
+    if (at >= items->end)
         return false;
-    member->name = span_of(at, 0);
-    if (named) {
-        at = skip_string(at, text->end);
-        member->name = span_of(start, (size_t)(at - start));
-        at = skip_space(skip_space(at, text->end) + 1, text->end);
+    *name = span_of(at, 0);
+    if (items->named) {
+        at = skip_string(at, items->end);
+        *name = span_of(start + 1, (size_t)(at - start) - 2);
+        at = skip_space(skip_space(at, items->end) + 1, items->end);
     }
     start = at;
-    at = skip_value(at, text->end, 0);
-    member->value = span_of(start, (size_t)(at - start));
-    at = skip_space(at, text->end);
-    text->at = at < text->end ? at + 1 : at; /* the comma */
+    at = skip_value(at, items->end, 0);
+    *value = span_of(start, (size_t)(at - start));
+    at = skip_space(at, items->end);
+    items->at = at < items->end ? at + 1 : at; /* the comma */
     return true;
 }
 
-static bool is_kind(struct span value, char first)
+bool cli_json_member(struct span object, const char *name, struct span *value)
 {
-    return value.size > 0 && value.data[0] == (uint8_t)first;
-}
-
-static bool is_table(struct span value)
-{
-    struct text text = inside(value);
-    struct member element;
-    bool any = false;
-    if (!is_kind(value, '['))
-        return false;
-    while (next_item(&text, false, &element)) {
-        if (!is_kind(element.value, '{'))
-            return false;
-        any = true;
-    }
-    return any;
-}
-
-static bool find_member(struct span object, struct span name, struct span *value)
-{
-    struct text text = inside(object);
-    struct member member;
-    while (next_item(&text, true, &member))
-        if (span_equal(member.name, name)) {
-            *value = member.value;
+    struct cli_json_items items = cli_json_items(object);
+    struct span member;
+    while (items.named && cli_json_next(&items, &member, value)) {
+        if (span_is(member, name))
             return true;
-        }
+    }
     return false;
 }
-
-/* --- writing --- */
 
 static unsigned unescape(const char *at, const char *end, char *byte)
 {
@@ -150,23 +134,19 @@ static unsigned unescape(const char *at, const char *end, char *byte)
     return 2;
 }
 
-/* Writes a string without its quotes, anything else as it stands; returns the bytes written. `out` NULL: only
- * counts. */
-static size_t put_plain(FILE *out, struct span value)
+void cli_json_text(struct span value, char *text, size_t size)
 {
     const char *at = (const char *)value.data, *end = at + value.size;
-    bool string = is_kind(value, '"');
-    size_t size = 0;
+    size_t used = 0;
+    bool string = value.size > 0 && *at == '"';
     if (string)
         at++, end--;
-    while (at < end) {
+    while (at < end && used + 1 < size) {
         char byte = *at;
         at += string ? unescape(at, end, &byte) : 1;
-        if (out)
-            fputc(iscntrl((unsigned char)byte) ? '?' : byte, out);
-        size++;
+        text[used++] = iscntrl((unsigned char)byte) ? '?' : byte;
     }
-    return size;
+    text[used] = '\0';
 }
 
 static bool read_number(struct span value, uint64_t *number)
@@ -180,158 +160,10 @@ static bool read_number(struct span value, uint64_t *number)
     return *end == '\0';
 }
 
-static size_t put_age(FILE *out, uint64_t since_ms, uint64_t now_ms)
+int cli_json_number(struct span object, const char *name, uint64_t *number)
 {
-    char text[32] = "-";
-    uint64_t s = since_ms < now_ms ? (now_ms - since_ms) / 1000 : 0;
-    if (since_ms > 0)
-        snprintf(text, sizeof(text), "%llu%s ago", (unsigned long long)(s < 600 ? s : s / 60),
-                 s < 600 ? "s" : "min");
-    if (out)
-        fputs(text, out);
-    return strlen(text);
-}
-
-/* The value of a member for people; returns the bytes written. `out` NULL: only counts. */
-static size_t put_member(FILE *out, struct span name, struct span value, uint64_t now_ms)
-{
-    uint64_t since_ms;
-    if (span_is(name, "\"since_ms\"") && read_number(value, &since_ms))
-        return put_age(out, since_ms, now_ms);
-    return put_plain(out, value);
-}
-
-static size_t put_name(FILE *out, struct span name)
-{
-    return put_plain(out, span_is(name, "\"since_ms\"") ? span_text("since") : name);
-}
-
-static void pad(FILE *out, size_t size, size_t width)
-{
-    for (; size < width; size++)
-        fputc(' ', out);
-}
-
-struct column {
-    struct span name;
-    size_t width;
-};
-
-struct columns {
-    struct column list[CLI_JSON_COLUMNS_MAX];
-    unsigned count;
-};
-
-static void widen(struct columns *columns, const struct member *member, size_t width)
-{
-    unsigned i = 0;
-    while (i < columns->count && !span_equal(columns->list[i].name, member->name))
-        i++;
-    if (i == CLI_JSON_COLUMNS_MAX)
-        return;
-    if (i == columns->count)
-        columns->list[columns->count++] = (struct column){member->name, put_name(NULL, member->name)};
-    if (width > columns->list[i].width)
-        columns->list[i].width = width;
-}
-
-static void find_columns(struct span array, uint64_t now_ms, struct columns *columns)
-{
-    struct text rows = inside(array);
-    struct member row, member;
-    columns->count = 0;
-    while (next_item(&rows, false, &row)) {
-        struct text members = inside(row.value);
-        while (next_item(&members, true, &member))
-            widen(columns, &member, put_member(NULL, member.name, member.value, now_ms));
-    }
-}
-
-static void show_row(FILE *out, struct span object, uint64_t now_ms, const struct columns *columns)
-{
-    for (unsigned i = 0; i < columns->count; i++) {
-        const struct column *column = &columns->list[i];
-        struct span value;
-        size_t size = 0;
-        fputs("  ", out);
-        if (find_member(object, column->name, &value))
-            size = put_member(out, column->name, value, now_ms);
-        if (i + 1 < columns->count)
-            pad(out, size, column->width);
-    }
-    fputc('\n', out);
-}
-
-static void show_table(FILE *out, struct span array, uint64_t now_ms)
-{
-    struct columns columns;
-    struct text rows = inside(array);
-    struct member row;
-    find_columns(array, now_ms, &columns);
-    for (unsigned i = 0; i < columns.count; i++) {
-        fputs("  ", out);
-        size_t size = put_name(out, columns.list[i].name);
-        if (i + 1 < columns.count)
-            pad(out, size, columns.list[i].width);
-    }
-    fputc('\n', out);
-    while (next_item(&rows, false, &row))
-        show_row(out, row.value, now_ms, &columns);
-}
-
-static void show_object(FILE *out, struct span object, uint64_t now_ms, unsigned indent)
-{
-    struct text text = inside(object);
-    struct member member;
-    while (next_item(&text, true, &member)) {
-        fprintf(out, "%*s", (int)indent, "");
-        put_name(out, member.name);
-        if (is_table(member.value)) {
-            fputs("\n", out);
-            show_table(out, member.value, now_ms);
-        } else if (is_kind(member.value, '{')) {
-            fputs("\n", out);
-            show_object(out, member.value, now_ms, indent + 2);
-        } else {
-            fputs(": ", out);
-            put_member(out, member.name, member.value, now_ms);
-            fputc('\n', out);
-        }
-    }
-}
-
-/* The one value that `json` is, without the space around it; an empty span if it is malformed. */
-static struct span whole_value(struct span json)
-{
-    const char *at = (const char *)json.data, *end = at + json.size;
-    const char *start = skip_space(at, end), *after = skip_value(start, end, 0);
-    if (!after || skip_space(after, end) != end)
-        return span_of(at, 0);
-    return span_of(start, (size_t)(after - start));
-}
-
-int cli_json_show(FILE *out, struct span json, uint64_t now_ms)
-{
-    struct span value = whole_value(json);
-    if (value.size == 0)
-        return PE_MALFORMED;
-    if (is_kind(value, '{')) {
-        show_object(out, value, now_ms, 0);
-    } else if (is_table(value)) {
-        show_table(out, value, now_ms);
-    } else {
-        put_plain(out, value);
-        fputc('\n', out);
-    }
-    return 0;
-}
-
-int cli_json_number(struct span json, const char *name, uint64_t *number)
-{
-    struct span object = whole_value(json), value;
-    char quoted[64];
-    snprintf(quoted, sizeof(quoted), "\"%s\"", name);
-    if (!is_kind(object, '{') || !find_member(object, span_text(quoted), &value))
+    struct span value;
+    if (!cli_json_member(object, name, &value))
         return PE_MALFORMED;
     return read_number(value, number) ? 0 : PE_MALFORMED;
 }

@@ -28,11 +28,9 @@ const char *config_section_text(enum config_section section)
 
 int config_fail(struct config_loader *l, unsigned line, const char *format, ...)
 {
-    if (l->failed)
+    if (l->stopped)
         return PE_CONFIG;
-    l->failed = true;
-    l->failed_at = l->line;
-    char text[1024];
+    char text[1024], problem[CONFIG_PROBLEM_MAX];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
@@ -40,7 +38,16 @@ int config_fail(struct config_loader *l, unsigned line, const char *format, ...)
     for (char *at = text; *at; at++)
         if (iscntrl((unsigned char)*at))
             *at = '?';
-    snprintf(l->error, l->error_size, "%s:%u: %s", l->path, line, text);
+    snprintf(problem, sizeof(problem), "%s:%u: %s", l->path, line, text);
+    l->listener.tell(l->listener.context, problem);
+    l->stopped = ++l->problems == l->listener.max;
+    return PE_CONFIG;
+}
+
+int config_fail_memory(struct config_loader *l)
+{
+    config_fail(l, l->line, "out of memory");
+    l->stopped = true;
     return PE_CONFIG;
 }
 
@@ -72,7 +79,7 @@ static int host_defaults(struct config *config, const char *path)
     config->owners = 2;
     config->loops = 1;
     config->connections = 1024;
-    config->max_body = 1 << 20;
+    config->max_body = (1 << 20) + (64 << 10); /* the largest record, as a line or framed */
     config->body_memory = 64 << 20;
     config->request_ns = 30 * NS_PER_S;
     config->idle_ns = 60 * NS_PER_S;
@@ -111,7 +118,7 @@ static int end_output_strings(struct config_loader *l, struct config_output *out
         output->event = strdup(output->output);
     if (!output->content_type)
         output->content_type = strdup("application/json");
-    return output->event && output->content_type ? 0 : config_fail(l, l->line, "out of memory");
+    return output->event && output->content_type ? 0 : config_fail_memory(l);
 }
 
 /* A record that its queue cannot hold could never be sent. */
@@ -185,9 +192,12 @@ static int end_host(struct config_loader *l, const struct config *config)
                        "127.0.0.1");
 }
 
+/* A section with a problem is not complained of as a whole, too: what it seems to lack may be misspelt. */
 static int end_section(struct config_loader *l)
 {
     struct config *config = l->config;
+    if (l->problems > l->section_problems)
+        return PE_CONFIG;
     switch (l->section) {
     case SECTION_HOST:
         return end_host(l, config);
@@ -242,13 +252,13 @@ static int start_app(struct config_loader *l, const char *name)
         return config_fail(l, l->line, "more than %d apps", CONFIG_APPS_MAX);
     struct config_app *apps = grow(config->apps, config->app_count, sizeof(*apps));
     if (!apps)
-        return config_fail(l, l->line, "out of memory");
+        return config_fail_memory(l);
     config->apps = apps;
     struct config_app *app = &apps[config->app_count++];
-    *app = (struct config_app){.line = l->line, .inbox_bytes = 4 << 20};
+    *app = (struct config_app){.line = l->line, .arg_line = l->line, .inbox_bytes = 4 << 20};
     app->name = strdup(name);
     app->arg = strdup("");
-    return app->name && app->arg ? 0 : config_fail(l, l->line, "out of memory");
+    return app->name && app->arg ? 0 : config_fail_memory(l);
 }
 
 static int check_output_name(struct config_loader *l, const char *app, const char *output)
@@ -282,14 +292,14 @@ static int start_output(struct config_loader *l, char *name)
         return PE_CONFIG;
     struct config_output *outputs = grow(config->outputs, config->output_count, sizeof(*outputs));
     if (!outputs)
-        return config_fail(l, l->line, "out of memory");
+        return config_fail_memory(l);
     config->outputs = outputs;
     struct config_output *output = &outputs[config->output_count++];
     *output = (struct config_output){.line = l->line};
     output_defaults(output);
     output->app = strdup(name);
     output->output = strdup(output_name);
-    return output->app && output->output ? 0 : config_fail(l, l->line, "out of memory");
+    return output->app && output->output ? 0 : config_fail_memory(l);
 }
 
 static int fail_unknown_section(struct config_loader *l, const char *word, const char *name)
@@ -305,8 +315,15 @@ static int fail_unknown_section(struct config_loader *l, const char *word, const
                        word, space, name);
 }
 
+/* Passes over the keys up to the next section. */
+static void skip_section(struct config_loader *l)
+{
+    l->section = SECTION_NONE;
+    l->skipping = l->skipped = true;
+}
+
 /* `text`: what stands between the brackets, "WORD" or "WORD NAME". */
-static int start_section(struct config_loader *l, char *text)
+static void start_section(struct config_loader *l, char *text)
 {
     char *word = text + strspn(text, " \t");
     char *name = word + strcspn(word, " \t");
@@ -318,6 +335,7 @@ static int start_section(struct config_loader *l, char *text)
     name += strspn(name, " \t");
     memset(l->lines, 0, sizeof(l->lines));
     l->section_line = l->line;
+    l->section_problems = l->problems;
     int error;
     if (strcmp(word, "host") == 0) {
         error = start_host(l, name);
@@ -331,7 +349,8 @@ static int start_section(struct config_loader *l, char *text)
     } else {
         error = fail_unknown_section(l, word, name);
     }
-    return error;
+    if (error < 0)
+        skip_section(l);
 }
 
 /* --- lines --- */
@@ -344,8 +363,11 @@ static void read_section_line(struct config_loader *l, struct span line)
 {
     const uint8_t *end = memchr(line.data, ']', line.size);
     char text[SECTION_TEXT_MAX];
+    end_section(l);
+    l->skipping = false;
     if (!end || (size_t)(end - line.data) > sizeof(text)) {
         config_fail(l, l->line, "a section without its closing ']', or longer than %zu bytes", sizeof(text));
+        skip_section(l);
         return;
     }
     const uint8_t *rest = end + 1, *line_end = line.data + line.size;
@@ -353,13 +375,13 @@ static void read_section_line(struct config_loader *l, struct span line)
         rest++;
     if (rest < line_end && *rest != ';' && *rest != '#') {
         config_fail(l, l->line, "text after the section's ']': begin a new line");
+        skip_section(l);
         return;
     }
     size_t size = (size_t)(end - line.data) - 1;
     memcpy(text, line.data + 1, size);
     text[size] = '\0';
-    if (end_section(l) == 0)
-        start_section(l, text);
+    start_section(l, text);
 }
 
 static struct span trim(struct span line)
@@ -383,13 +405,25 @@ static struct span next_line(struct config_loader *l)
     return trim(line);
 }
 
-/* inih's reader: one line a call into `buffer`, NULL at the end or after a failure. Comments and sections
- * reach inih as empty lines. inih cuts a line at its buffer's end, whose size is up to how it was built: such
- * a line is refused here. */
+/* Whether inih will find a key and a value in the line: a '=' or ':' before any comment. */
+static bool is_pair(struct span line)
+{
+    for (size_t i = 0; i < line.size; i++) {
+        if (line.data[i] == '=' || line.data[i] == ':')
+            return true;
+        if (line.data[i] == ';' && i > 0 && isspace(line.data[i - 1]))
+            return false;
+    }
+    return false;
+}
+
+/* inih's reader: one line a call into `buffer`, NULL at the end or when reading stops. Comments, sections and
+ * lines that are refused reach inih as empty ones. inih cuts a line at its buffer's end, whose size is up to
+ * how it was built: such a line is refused here. */
 static char *read_line(char *buffer, int size, void *context)
 {
     struct config_loader *l = context;
-    if (l->failed || l->left.size == 0)
+    if (l->stopped || l->left.size == 0)
         return NULL;
     struct span line = next_line(l);
     buffer[0] = '\0';
@@ -403,30 +437,35 @@ static char *read_line(char *buffer, int size, void *context)
         config_fail(l, l->line,
                     "the line is longer than %d bytes: put the value into a file and write KEY = file:PATH",
                     size - 3);
+    } else if (!is_pair(line)) {
+        config_fail(l, l->line, "neither [SECTION] nor KEY = VALUE");
     } else {
         memcpy(buffer, line.data, line.size);
         buffer[line.size] = '\0';
     }
-    return l->failed ? NULL : buffer;
+    return buffer;
 }
 
-/* inih's handler: nonzero goes on. inih keeps sections of its own, which are all empty here. */
+/* inih's handler: nonzero is content. inih keeps sections of its own, which are all empty here. */
 static int read_pair(void *context, const char *section, const char *key, const char *value)
 {
     (void)section;
     struct config_loader *l = context;
-    if (l->failed)
-        return 0;
+    if (l->stopped || l->skipping)
+        return 1;
     if (key[0] == '\0')
-        return config_fail(l, l->line, "a value without a key: write KEY = VALUE") == 0;
-    if (l->section == SECTION_NONE)
-        return config_fail(l, l->line, "'%s' stands before any section: write [host] above it", key) == 0;
-    return config_read_key(l, key, value) == 0;
+        config_fail(l, l->line, "a value without a key: write KEY = VALUE");
+    else if (l->section == SECTION_NONE)
+        config_fail(l, l->line, "'%s' stands before any section: write [host] above it", key);
+    else
+        config_read_key(l, key, value);
+    return 1;
 }
 
 /* --- the whole --- */
 
-static int fail_unknown_app(struct config_loader *l, const struct config_output *output, const char *name)
+static int fail_unknown_app(struct config_loader *l, const struct config_output *output, unsigned line,
+                            const char *name)
 {
     const char *names[CONFIG_APPS_MAX];
     const struct config *config = l->config;
@@ -434,36 +473,37 @@ static int fail_unknown_app(struct config_loader *l, const struct config_output 
         names[i] = config->apps[i].name;
     const char *near = nearest_name(name, names, config->app_count);
     if (near)
-        return config_fail(l, output->line, "[output %s.%s]: there is no app '%s': did you mean '%s'?",
-                           output->app, output->output, name, near);
-    return config_fail(l, output->line, "[output %s.%s]: there is no app '%s': add [app %s]", output->app,
+        return config_fail(l, line, "[output %s.%s]: there is no app '%s': did you mean '%s'?", output->app,
+                           output->output, name, near);
+    return config_fail(l, line, "[output %s.%s]: there is no app '%s': add [app %s]", output->app,
                        output->output, name, name);
 }
 
-static int check_apps_of_outputs(struct config_loader *l)
+/* Only of sections that could all be begun: an app that is not there may be one of the others. */
+static void check_apps_of_outputs(struct config_loader *l)
 {
     for (unsigned i = 0; i < l->config->output_count; i++) {
         const struct config_output *output = &l->config->outputs[i];
         if (!find_app(l->config, output->app))
-            return fail_unknown_app(l, output, output->app);
-        if (output->kind == OUTPUT_INNER && !find_app(l->config, output->inner_app))
-            return fail_unknown_app(l, output, output->inner_app);
+            fail_unknown_app(l, output, output->line, output->app);
+        if (output->inner_app && !find_app(l->config, output->inner_app))
+            fail_unknown_app(l, output, output->inner_line, output->inner_app);
     }
-    return 0;
 }
 
 static int read_text(struct config_loader *l)
 {
-    int syntax_line = ini_parse_stream(read_line, l, read_pair, l);
-    if (syntax_line > 0 && (!l->failed || (unsigned)syntax_line < l->failed_at)) {
-        l->failed = false; /* inih goes on after a line it cannot read: that came first */
-        return config_fail(l, (unsigned)syntax_line, "neither [SECTION] nor KEY = VALUE");
-    }
-    if (l->failed || end_section(l) < 0)
-        return PE_CONFIG;
-    if (l->config->app_count == 0)
-        return config_fail(l, l->line > 0 ? l->line : 1, "no app: add [app NAME] with module = PATH");
-    return check_apps_of_outputs(l);
+    int refused = ini_parse_stream(read_line, l, read_pair, l);
+    if (refused < 0)
+        config_fail_memory(l);
+    else if (refused > 0) /* by what only some builds of inih refuse: is_pair is the others' rule */
+        config_fail(l, (unsigned)refused, "neither [SECTION] nor KEY = VALUE");
+    end_section(l);
+    if (l->config->app_count == 0 && !l->skipped)
+        config_fail(l, l->line > 0 ? l->line : 1, "no app: add [app NAME] with module = PATH");
+    else if (!l->skipped)
+        check_apps_of_outputs(l);
+    return l->problems > 0 ? PE_CONFIG : 0;
 }
 
 static void set_directory(struct config_loader *l)
@@ -476,43 +516,21 @@ static void set_directory(struct config_loader *l)
                  l->path);
 }
 
-int config_load_text(struct config *config, const char *path, struct span text, char *error,
-                     size_t error_size)
+int config_load_text_all(struct config *config, const char *path, struct span text,
+                         const struct config_listener *listener)
 {
-    struct config_loader l = {.config = config, .path = path, .error = error, .error_size = error_size};
+    struct config_loader l = {.config = config, .path = path, .listener = *listener};
     static const uint8_t bom[] = {0xef, 0xbb, 0xbf};
     bool marked = text.size >= sizeof(bom) && memcmp(text.data, bom, sizeof(bom)) == 0;
     l.left = marked ? span_of(text.data + sizeof(bom), text.size - sizeof(bom)) : text;
     set_directory(&l);
     int failed = host_defaults(config, path);
     if (failed < 0)
-        snprintf(error, error_size, "%s: out of memory", path);
+        config_fail(&l, 1, "out of memory");
     else
         failed = read_text(&l);
     if (failed < 0)
         config_dispose(config);
-    return failed;
-}
-
-int config_load(struct config *config, const char *path, char *error, size_t error_size)
-{
-    size_t size = CONFIG_FILE_MAX + 1;
-    uint8_t *bytes = malloc(size);
-    ssize_t used = bytes ? config_read_file(path, bytes, size) : -ENOMEM;
-    int failed;
-    memset(config, 0, sizeof(*config));
-    if (used < 0) {
-        snprintf(error, error_size, "%s: cannot be read: %s", path, strerror((int)-used));
-        failed = (int)used;
-    } else if (used > CONFIG_FILE_MAX) {
-        snprintf(error, error_size, "%s: larger than %d bytes", path, CONFIG_FILE_MAX);
-        failed = PE_CONFIG;
-    } else {
-        failed = config_load_text(config, path, span_of(bytes, (size_t)used), error, error_size);
-    }
-    if (bytes)
-        explicit_bzero(bytes, size);
-    free(bytes);
     return failed;
 }
 

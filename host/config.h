@@ -19,6 +19,7 @@ enum output_kind { OUTPUT_WIRE, OUTPUT_INNER };
 #define CONFIG_APPS_MAX    1024
 #define CONFIG_OUTPUTS_MAX 4096
 #define CONFIG_FILE_MAX    (4 << 20) /* bytes */
+#define CONFIG_PROBLEM_MAX 2048      /* bytes of a problem's line */
 
 struct config_output {
     unsigned line; /* of its section, for messages */
@@ -27,9 +28,9 @@ struct config_output {
     enum output_kind kind;
     uint64_t queue_bytes; /* queue = 4M; most bytes held */
     uint32_t max_record;  /* max_record = 1M, or a quarter of a smaller queue */
-    char *event; /* event = NAME: the name of the events at a receiving app; default: the output's name */
-    /* inner = APP */
-    char *inner_app;
+    char *event;     /* event = NAME: the name of the events at a receiving app; default: the output's name */
+    char *inner_app; /* inner = APP */
+    unsigned inner_line; /* of that key */
     /* wire = URL; in mode pure /apps/APP/records is appended to the target already */
     struct url url;
     char *url_text;
@@ -47,10 +48,12 @@ struct config_output {
 };
 
 struct config_app {
-    unsigned line;
+    unsigned line; /* of its section, for messages */
     char *name;
     char *module;         /* path, with a slash (host/module_path.h) */
+    unsigned module_line; /* of that key */
     char *arg;            /* "" if none */
+    unsigned arg_line;    /* of that key; the section's if it has none */
     uint64_t inbox_bytes; /* inbox = 4M */
 };
 
@@ -65,7 +68,7 @@ struct config {
     uint32_t owners;      /* 2; 1 to 64 */
     uint32_t loops;       /* 1 */
     uint32_t connections; /* connections = 1024: most at the front */
-    uint64_t max_body;    /* max_body = 1M: one request to the front */
+    uint64_t max_body;    /* max_body = 1088K: one request to the front */
     uint64_t body_memory; /* body_memory = 64M: all bodies being received together */
     uint64_t request_ns;  /* request_timeout = 30s: a request's head and body have to be in */
     uint64_t idle_ns;     /* idle_timeout = 60s: a kept-alive connection without a request */
@@ -87,6 +90,20 @@ int config_load(struct config *config, const char *path, char *error, size_t err
 /* The same from memory. `path` is what messages call it and where relative paths start. */
 int config_load_text(struct config *config, const char *path, struct span text, char *error,
                      size_t error_size);
+
+/* Who hears of a file's problems, one line each, as above but without the promise that it is the only one. */
+struct config_listener {
+    void (*tell)(void *context, const char *problem);
+    void *context;
+    unsigned max; /* at least 1: reading stops after so many */
+};
+
+/* config_load and config_load_text that go on after a problem. A section that cannot be begun is passed over
+ * whole, and what may be wrong only because of another problem is not told: a section with a problem counts
+ * as complete, and with one passed over no app counts as missing. */
+int config_load_all(struct config *config, const char *path, const struct config_listener *listener);
+int config_load_text_all(struct config *config, const char *path, struct span text,
+                         const struct config_listener *listener);
 
 void config_dispose(struct config *config);
 

@@ -37,16 +37,18 @@ static int keep_text(struct config_loader *l, char **field, const char *text)
 {
     char *copy = strdup(text);
     if (!copy)
-        return config_fail(l, l->line, "out of memory");
+        return config_fail_memory(l);
     value_dispose(*field);
     *field = copy;
     return 0;
 }
 
-static int read_any(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+static int read_arg(struct config_loader *l, const struct key *key, void *field, const struct value *value)
 {
+    struct config_app *app = field;
     (void)key;
-    return keep_text(l, field, value->text);
+    app->arg_line = l->line;
+    return keep_text(l, &app->arg, value->text);
 }
 
 static bool printable(const char *text, char first)
@@ -77,9 +79,10 @@ static int read_token(struct config_loader *l, const struct key *key, void *fiel
 
 static int read_name(struct config_loader *l, const struct key *key, void *field, const struct value *value)
 {
-    if (!value_is_name(value->text, key->max, key->max == EVENT_NAME_MAX ? "." : ""))
-        return config_fail(l, l->line, "%s = %s: needs 1 to %u letters, digits, '-' or '_'", key->name,
-                           value->written, (unsigned)key->max);
+    bool dots = key->max == EVENT_NAME_MAX;
+    if (!value_is_name(value->text, key->max, dots ? "." : ""))
+        return config_fail(l, l->line, "%s = %s: needs 1 to %u letters, digits, %s", key->name,
+                           value->written, (unsigned)key->max, dots ? "'-', '_' or '.'" : "'-' or '_'");
     return keep_text(l, field, value->text);
 }
 
@@ -159,13 +162,15 @@ static int read_store(struct config_loader *l, const struct key *key, void *fiel
  * installed apps. */
 static int read_module(struct config_loader *l, const struct key *key, void *field, const struct value *value)
 {
+    struct config_app *app = field;
     char path[4096];
     if (value->text[0] == '\0')
         return config_fail(l, l->line, "%s: needs the path of a module, or the name of an installed one",
                            key->name);
     if (module_path(path, sizeof(path), l->directory, value->text) < 0)
         return config_fail(l, l->line, "%s = %s: the path is too long", key->name, value->written);
-    return keep_text(l, field, path);
+    app->module_line = l->line;
+    return keep_text(l, &app->module, path);
 }
 
 static int read_port(const char *text, uint16_t *port)
@@ -212,6 +217,11 @@ static int read_http(struct config_loader *l, const struct key *key, void *field
                            "%s = %s: needs an IP address and a port, such as 127.0.0.1:7070 or "
                            "[::1]:7070",
                            key->name, value->written);
+    if (((struct sockaddr_in *)&address)->sin_port == 0) /* it lies there in an IPv6 address, too */
+        return config_fail(l, l->line,
+                           "%s = %s: port 0 is none that clients could be given: write one from 1 "
+                           "to 65535, such as 7070",
+                           key->name, value->written);
     l->config->http_address = address;
     l->config->http_address_len = len;
     return keep_text(l, field, value->text);
@@ -224,6 +234,7 @@ static int read_inner(struct config_loader *l, const struct key *key, void *fiel
         return config_fail(l, l->line, "inner: this output is a wire already (line %u): keep one of the two",
                            config_key_line(l, "wire"));
     output->kind = OUTPUT_INNER;
+    output->inner_line = l->line;
     return read_name(l, key, &output->inner_app, value);
 }
 
@@ -238,6 +249,8 @@ static int read_wire(struct config_loader *l, const struct key *key, void *field
                            "wire: this output is an inner one already (line %u): keep one of the "
                            "two",
                            config_key_line(l, "inner"));
+    if (strncasecmp(value->text, "http://", 7) != 0 && strncasecmp(value->text, "https://", 8) != 0)
+        return config_fail(l, l->line, "%s: the URL must begin with http://", key->name);
     if (url_parse(&url, value->text, &why) < 0)
         return config_fail(l, l->line, "%s: %s", key->name, why);
     if (url.tls)
@@ -292,8 +305,8 @@ static const struct key host_keys[] = {
 };
 
 static const struct key app_keys[] = {
-    {"module", read_module, APP(module), 0, 0, 0},
-    {"arg", read_any, APP(arg), 0, 0, 0},
+    {"module", read_module, 0, 0, 0, 0},
+    {"arg", read_arg, 0, 0, 0, 0},
     {"inbox", read_size, APP(inbox_bytes), 64 * KIB, GIB, 0},
 };
 

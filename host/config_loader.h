@@ -13,22 +13,27 @@ enum config_section { SECTION_NONE, SECTION_HOST, SECTION_APP, SECTION_OUTPUT, C
 struct config_loader {
     struct config *config;
     const char *path;
+    struct config_listener listener;
+    unsigned problems;    /* told to the listener, at most its `max` */
+    bool stopped;         /* nothing more is read: `max` problems, or no memory */
     char directory[4096]; /* of the file: relative paths start here */
     struct span left;     /* of the text, not read yet */
     unsigned line;        /* the one read last, from 1 */
     enum config_section section;
+    bool skipping; /* the section could not be begun: its keys are passed over */
+    bool skipped;  /* some section was: what is missing may stand there */
     unsigned section_line;
+    unsigned section_problems;       /* `problems` when it began */
     unsigned host_line;              /* of [host]; 0: none */
     unsigned lines[CONFIG_KEYS_MAX]; /* of the section's keys, by their place in its table; 0: not given */
-    bool failed;                     /* `error` is set, and nothing more is read */
-    unsigned failed_at;              /* `line` then */
-    char *error;
-    size_t error_size;
 };
 
-/* The first failure's text, "FILE:LINE: …", control bytes replaced. Returns PE_CONFIG. */
+/* Tells the listener of a problem, "FILE:LINE: …", control bytes replaced. Returns PE_CONFIG. */
 int config_fail(struct config_loader *l, unsigned line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Out of memory: structures may be half made, so reading stops. Returns PE_CONFIG. */
+int config_fail_memory(struct config_loader *l);
 
 /* The section as messages call it. */
 const char *config_section_text(enum config_section section);

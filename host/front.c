@@ -4,12 +4,15 @@
 #include <stdlib.h>
 
 #include "host/front_client.h"
+#include "host/front_watch.h"
 
 #define BACKLOG               1024
-#define REFUSALS              16   /* connections over the limit that are told so at a time */
+#define SURPLUS               24   /* connections over the limit, for one request each */
+#define TEXTS_A_ROUND         2    /* a text takes milliseconds if there are hundreds of apps */
 #define RESULTS_A_ROUND       4096 /* quota of an app's task */
 #define ACCEPT_BACKOFF_NS     (100 * NS_PER_MS)
 #define ACCEPT_BACKOFF_MAX_NS NS_PER_S
+#define ACCEPT_WELL_NS        (10 * NS_PER_S) /* without a failure: all is well again */
 
 uint32_t front_tasks(const struct registry *registry)
 {
@@ -18,7 +21,7 @@ uint32_t front_tasks(const struct registry *registry)
 
 uint32_t front_timers(const struct config *config)
 {
-    return config->connections + REFUSALS + 1;
+    return config->connections + SURPLUS + 2;
 }
 
 /* --- rounds --- */
@@ -87,6 +90,7 @@ static bool run(struct task *task, uint64_t now_ns)
     (void)now_ns;
     struct front *front = container_of(task, struct front, task);
     front->in_round = true;
+    front->texts_left = TEXTS_A_ROUND;
     push_touched(front); /* first: the owners work while we send */
     return end_round(front);
 }
@@ -108,6 +112,8 @@ static bool take_results(struct task *task, uint64_t now_ns)
     front->in_round = true;
     for (; taken < RESULTS_A_ROUND && inbox_take_result(&app->app->inbox, &result); taken++)
         deliver(front, waiters_take(&app->waiters), &result);
+    if (taken > 0)
+        app->stalled = false;
     if (end_round(front))
         loop_want(front->loop, &front->task);
     return taken == RESULTS_A_ROUND;
@@ -117,7 +123,7 @@ static bool take_results(struct task *task, uint64_t now_ns)
 
 static void accept_on(struct front *front);
 
-/* A descriptor for which there is no connection: closed without a word. One allocation, off every path that
+/* A descriptor that finds the pool spent: closed without a word. One allocation, off every path that
  * is not overrun already. */
 struct surplus {
     struct io_op op;
@@ -156,9 +162,9 @@ static void admit(struct front *front, int fd)
 {
     bool over = front->open >= front->config->connections;
     front->counters.accepted++;
-    front->counters.refused += over;
     struct client *client = front->free;
     if (!client || front->stopping) {
+        front->counters.refused++;
         close_surplus(front, fd);
         return;
     }
@@ -170,13 +176,38 @@ static void admit(struct front *front, int fd)
         stop_accepting(front);
 }
 
+/* Failures come once a second, for as long as descriptors are short: the first is said, the second, the
+ * fourth … */
+static void accept_failed(struct front *front, int error)
+{
+    uint64_t fails = ++front->accept_fails;
+    front->accept_failed_ns = front->loop->now_ns;
+    front->counters.accept_fails++;
+    timer_set(&front->loop->timers, &front->accept_again, front->loop->now_ns + front->accept_backoff_ns);
+    front->accept_backoff_ns = min_u64(2 * front->accept_backoff_ns, ACCEPT_BACKOFF_MAX_NS);
+    if ((fails & (fails - 1)) == 0)
+        log_line(front->log, LOG_WARNING, "cannot accept connections: %s (%llu times)",
+                 pure_error_text(error), (unsigned long long)fails);
+}
+
+/* One that is accepted between failures does not end them. */
+static void accept_succeeded(struct front *front)
+{
+    front->accept_backoff_ns = ACCEPT_BACKOFF_NS;
+    if (front->accept_fails == 0 || front->loop->now_ns - front->accept_failed_ns < ACCEPT_WELL_NS)
+        return;
+    log_line(front->log, LOG_NOTICE, "connections are accepted again, after %llu failures",
+             (unsigned long long)front->accept_fails);
+    front->accept_fails = 0;
+}
+
 static void close_listener(struct front *front);
 
 static void accepted(struct io_op *op, int result, bool more)
 {
     struct front *front = container_of(op, struct front, accept);
     if (result >= 0) {
-        front->accept_backoff_ns = ACCEPT_BACKOFF_NS;
+        accept_succeeded(front);
         admit(front, result);
     }
     if (more)
@@ -188,10 +219,7 @@ static void accepted(struct io_op *op, int result, bool more)
     } else if (passing) {
         accept_on(front);
     } else {
-        front->counters.accept_fails++;
-        timer_set(&front->loop->timers, &front->accept_again, front->loop->now_ns + front->accept_backoff_ns);
-        front->accept_backoff_ns = min_u64(2 * front->accept_backoff_ns, ACCEPT_BACKOFF_MAX_NS);
-        log_line(front->log, LOG_WARNING, "cannot accept connections: %s", pure_error_text(result));
+        accept_failed(front, result);
     }
 }
 
@@ -268,7 +296,7 @@ void front_abort(struct front *front)
 
 static int make_clients(struct front *front)
 {
-    front->pool = front->config->connections + REFUSALS;
+    front->pool = front->config->connections + SURPLUS;
     front->clients = calloc(front->pool, sizeof *front->clients);
     if (!front->clients)
         return -ENOMEM;
@@ -346,6 +374,7 @@ int front_init(struct front *front, const struct registry *registry, struct loop
         .started_ns = loop->now_ns,
     };
     timer_init(&front->accept_again, accept_again);
+    front_watch_init(front);
     int error = make_clients(front);
     if (error == 0)
         error = make_apps(front);
@@ -371,6 +400,7 @@ void front_dispose(struct front *front)
     if (front->task.slot < front->loop->board.slots && front->loop->tasks[front->task.slot] == &front->task)
         loop_remove(front->loop, &front->task);
     timer_unset(&front->loop->timers, &front->accept_again);
+    timer_unset(&front->loop->timers, &front->watch);
     free(front->apps);
     free(front->buckets);
     free(front->clients);

@@ -6,6 +6,7 @@
  *     front_request.c      from a head to a request: what is wanted, by whom, how the body comes
  *     front_routes.c       which resource, which app; the answers that are texts
  *     front_body.c         bodies into inboxes: events, lines, records
+ *     front_watch.c        apps that keep their clients waiting
  *     front_reply.c        replies into a connection's output
  *
  * One step: completions (bytes come in, are parsed in place and put into inboxes) mark apps and connections;
@@ -14,7 +15,8 @@
  *
  * Bounds: connections and bodies as configured; 64 unanswered requests a connection, then it is not read; a
  * head of HTTP_HEAD_MAX; a body that is not stored is discarded up to 256 KiB; deadlines on everything a
- * client does. Above the limit of connections a few more are accepted to be told 503; above these, none
+ * client does, and on the wait for an app. Above the limit of connections a few more are accepted for one
+ * request each, which is answered if it asks how the host is and is told 503 if not; above these, none
  * (they wait in the kernel's backlog; those that come in the same batch as the last are closed). */
 #ifndef PURE_HOST_FRONT_H
 #define PURE_HOST_FRONT_H
@@ -36,6 +38,10 @@ struct front_app {
     struct front_app *same_hash; /* next in the bucket */
     struct front_app *touched_next;
     bool touched; /* its inbox has runs that are not pushed */
+    /* front_watch.c */
+    bool stalled;                   /* runs wait, and no result came between the last two looks */
+    uint32_t crowd;                 /* connections that wait for it, as counted by one look */
+    uint64_t puts_seen, takes_seen; /* of its inbox, at the last look */
 };
 
 struct front_counters {
@@ -59,9 +65,11 @@ struct front {
     struct io_op close_listener;
     struct timer accept_again; /* after a failed accept */
     uint64_t accept_backoff_ns;
+    uint64_t accept_fails;     /* since the last time that all was well */
+    uint64_t accept_failed_ns; /* the last of them */
     /* connections */
     struct client *clients; /* [pool] */
-    uint32_t pool;          /* the configured number, and some to refuse with */
+    uint32_t pool;          /* the configured number, and some for one request each */
     uint32_t open;          /* not free, not yet closed: at most pool */
     struct client *free;
     struct client *ready_first, *ready_last; /* have something to send or to look at */
@@ -76,8 +84,10 @@ struct front {
     struct front_app **buckets;
     uint32_t bucket_mask;
     struct front_app *touched;
-    /* bodies and other kept bytes of all connections: at most config->body_memory */
+    struct timer watch; /* set while results are awaited */
+    /* bodies, texts of replies and other kept bytes of all connections: at most config->body_memory */
     uint64_t kept_bytes;
+    unsigned texts_left; /* that may be written in this round */
     /* scratch of one request; caches of one step and one second */
     struct http_head head;
     uint64_t wall_ms, wall_at_ns; /* the wall clock as of loop->now_ns == wall_at_ns */
@@ -96,8 +106,8 @@ uint32_t front_timers(const struct config *config);
 int front_init(struct front *front, const struct registry *registry, struct loop *loop, struct log *log);
 
 /* Accepts no more, closes idle connections, answers the requests that are open and closes. On the loop's
- * thread. Step the loop until front_stopped; a client that is slow delays that by its deadlines at most, an
- * app that does not answer without end: the caller has the last word. */
+ * thread. Step the loop until front_stopped; a client that is slow, or an app that does not answer, delays
+ * that by the deadlines at most, which may be longer than the caller's: it has the last word. */
 void front_stop(struct front *front);
 bool front_stopped(const struct front *front);
 

@@ -143,7 +143,8 @@ static void put_lines(struct client *c, struct span lines)
     commit(c, &run, size);
 }
 
-/* A chunked body states no length: its room is asked for once it is known. */
+/* A chunked body states no length, and one that was announced may have found no room to be set aside: it is
+ * asked for once the body is there. */
 static bool reserve_late(struct client *c, struct span data)
 {
     struct front_body *b = &c->body;
@@ -206,12 +207,31 @@ static size_t missing(const struct front_body *b)
     return size > RECORD_MAX_BYTES ? 0 : prefix + (size_t)size - have;
 }
 
+/* Room for a piece of a body that has none set aside. */
+static bool reserve_piece(struct client *c, uint64_t cost)
+{
+    struct front_body *b = &c->body;
+    if (cost <= b->reserved)
+        return true;
+    int error = inbox_reserve(&b->app->app->inbox, cost - b->reserved);
+    if (error == 0)
+        b->reserved = cost;
+    else if (error == PE_TOO_LARGE)
+        client_decline(c, 413, "the records are larger than the app's inbox takes");
+    else
+        client_decline(c, 503, "the inbox is full");
+    return error == 0;
+}
+
 /* Puts the kept whole records and those of `direct`, `records` in all, as one run. */
 static bool put_piece(struct client *c, struct span direct, uint64_t records)
 {
     struct front_body *b = &c->body;
     struct run run = run_of(c, (uint32_t)records);
     size_t size = b->whole + direct.size;
+    uint64_t cost = inbox_cost(size);
+    if (!reserve_piece(c, cost))
+        return false;
     uint8_t *at = begin(c, &run, size);
     if (!at) {
         refuse_full(c);
@@ -222,7 +242,6 @@ static bool put_piece(struct client *c, struct span direct, uint64_t records)
     if (direct.size > 0)
         memcpy(at + b->whole, direct.data, direct.size);
     commit(c, &run, size);
-    uint64_t cost = min_u64(inbox_cost(size), b->reserved);
     inbox_release(&b->app->app->inbox, cost);
     b->reserved -= cost;
     b->next += records;

@@ -6,9 +6,11 @@
 #include "host/front_body.h"
 #include "host/front_reply.h"
 #include "host/front_request.h"
+#include "host/front_watch.h"
 
 #define PROGRESS_NS (10 * NS_PER_S) /* a client that takes no byte of its replies for so long is closed */
 #define LINGER_NS   (2 * NS_PER_S)
+#define SURPLUS_NS  (2 * NS_PER_S) /* for the head of the one request of a surplus connection */
 
 static bool ready(const struct exchange *x)
 {
@@ -47,9 +49,13 @@ static void arm(struct client *c)
 
 static void request_timed_out(struct client *c)
 {
-    c->front->counters.timeouts++;
     if (c->reading == READING_HEAD)
         client_add_exchange(c);
+    if (c->surplus) {
+        client_refuse_surplus(c);
+        return;
+    }
+    c->front->counters.timeouts++;
     client_refuse(c, 408, "the request did not come in in time");
 }
 
@@ -67,10 +73,13 @@ static void fired(struct timer *timer, uint64_t now_ns)
     arm(c);
 }
 
-/* A request has begun with its first byte, unless we are not reading it. */
+/* A request has begun with its first byte, unless we are not reading it; a surplus one with the connection.
+ */
 static void clock_request(struct client *c)
 {
     bool begun = c->reading == READING_BODY || (c->reading == READING_HEAD && c->kept_size > 0 && !c->paused);
+    if (c->surplus)
+        return;
     if (!begun)
         c->request_ns = NEVER;
     else if (c->request_ns == NEVER)
@@ -94,15 +103,25 @@ struct exchange *client_add_exchange(struct client *c)
 
 void client_awaits(struct client *c, struct front_app *app)
 {
-    client_last(c)->runs++;
+    struct exchange *x = client_last(c);
+    x->runs++;
+    x->app = app;
     waiters_add(&app->waiters, (struct waiter){c->index, c->generation, c->end - 1});
     front_touch(c->front, app);
+    front_watch_begin(c->front);
 }
 
 /* The last exchange if it can still be changed: its reply is not written yet. */
 static struct exchange *open_exchange(struct client *c)
 {
     return c->first != c->end ? client_last(c) : NULL;
+}
+
+static void body_is_in(struct client *c, struct exchange *x)
+{
+    if (x->receiving)
+        x->since_ns = c->front->loop->now_ns;
+    x->receiving = false;
 }
 
 static void answer(struct client *c, uint16_t status, const char *text)
@@ -112,7 +131,7 @@ static void answer(struct client *c, uint16_t status, const char *text)
         return; /* answered before */
     x->status = status;
     x->refused = text;
-    x->receiving = false;
+    body_is_in(c, x);
     x->expects = false;
     want(c);
 }
@@ -121,7 +140,8 @@ void client_finish(struct client *c)
 {
     struct exchange *x = open_exchange(c);
     if (x) {
-        x->receiving = x->expects = false;
+        body_is_in(c, x);
+        x->expects = false;
         x->close = true;
     }
     c->reading = READING_NOTHING;
@@ -135,6 +155,12 @@ void client_refuse(struct client *c, uint16_t status, const char *text)
 {
     answer(c, status, text);
     client_finish(c);
+}
+
+void client_refuse_surplus(struct client *c)
+{
+    c->front->counters.refused++;
+    client_refuse(c, 503, "too many connections");
 }
 
 void client_decline(struct client *c, uint16_t status, const char *text)
@@ -152,13 +178,11 @@ void client_decline(struct client *c, uint16_t status, const char *text)
     c->body.received = 0;
 }
 
-static void show(struct exchange *x, struct span text)
+static void show(struct client *c, struct exchange *x, struct span text)
 {
-    x->text = malloc(text.size + 1);
-    if (!x->text) {
-        x->error = -ENOMEM;
+    x->error = front_keep(c->front, &x->text, &x->text_room, text.size + 1);
+    if (x->error < 0)
         return;
-    }
     if (text.size > 0)
         memcpy(x->text, text.data, text.size);
     x->text_size = (uint32_t)text.size;
@@ -169,24 +193,40 @@ static void show(struct exchange *x, struct span text)
 void client_result(struct client *c, uint32_t exchange, const struct run_result *result)
 {
     struct exchange *x = client_exchange(c, exchange);
-    assert(exchange - c->first < client_unanswered(c) && x->runs > 0);
+    bool given_up = exchange - c->first >= client_unanswered(c) || x->runs == 0;
+    if (given_up)
+        return;
     x->runs--;
     if (result->error < 0 && x->error == 0)
         x->error = result->error;
     if (x->kind == EXCHANGE_SHOW && result->error == 0)
-        show(x, result->text);
+        show(c, x, result->text);
     x->stored = result->stored;
     x->stored_known = true;
     if (ready(x) && exchange == c->first)
         want(c);
 }
 
+void client_give_up(struct client *c, struct exchange *x)
+{
+    static const char *const texts[] = {
+        [EXCHANGE_EVENTS] = "the app has not answered in time: the event is not stored yet, but may still be",
+        [EXCHANGE_RECORDS] = "the app has not answered in time: more may be stored still",
+        [EXCHANGE_SHOW] = "the app has not shown its state in time",
+    };
+    x->runs = 0;
+    if (x->status == 0 && x->error == 0) {
+        x->status = x->kind == EXCHANGE_EVENTS ? 504 : 503;
+        x->refused = texts[x->kind];
+    }
+    want(c);
+}
+
 /* --- output --- */
 
 static void drop_text(struct client *c)
 {
-    free(c->text);
-    c->text = NULL;
+    front_forget(c->front, &c->text, &c->text_room);
     c->text_size = 0;
 }
 
@@ -210,6 +250,10 @@ static void write_ready(struct client *c)
         }
         if (!ready(x))
             break;
+        if (x->route != ROUTE_NONE && !front_reply_text(c->front, x)) {
+            want(c);
+            break;
+        }
         close_if_stopping(c, x);
         c->front->counters.replies[front_reply_put(c, x) / 100]++;
         c->first++;
@@ -255,7 +299,7 @@ static void sent(struct stream *s, size_t size, bool all)
 static void end_of_request(struct client *c)
 {
     struct exchange *x = client_last(c);
-    x->receiving = false;
+    body_is_in(c, x);
     front_body_release(c);
     c->request_ns = NEVER;
     c->reading = x->close ? READING_NOTHING : READING_HEAD;
@@ -460,8 +504,10 @@ static void forget_requests(struct client *c)
     c->generation++;
     front_body_release(c);
     forget_kept(c);
-    for (; c->first != c->end; c->first++)
-        free(client_exchange(c, c->first)->text);
+    for (; c->first != c->end; c->first++) {
+        struct exchange *x = client_exchange(c, c->first);
+        front_forget(c->front, &x->text, &x->text_room);
+    }
     timer_unset(&c->front->loop->timers, &c->timer);
 }
 
@@ -511,7 +557,7 @@ void client_run(struct client *c)
 static const struct stream_events events = {
     .data = data, .ended = ended, .sent = sent, .failed = failed, .closed = closed};
 
-void client_open(struct client *c, int fd, bool refuse)
+void client_open(struct client *c, int fd, bool surplus)
 {
     uint64_t now_ns = c->front->loop->now_ns;
     stream_init(&c->stream, c->front->loop->io, &events, fd);
@@ -520,15 +566,14 @@ void client_open(struct client *c, int fd, bool refuse)
     c->reading = READING_HEAD;
     c->request_ns = c->progress_ns = c->linger_ns = NEVER;
     c->idle_ns = now_ns + c->front->config->idle_ns;
+    c->surplus = surplus;
+    if (surplus)
+        c->request_ns = now_ns + SURPLUS_NS;
     c->linger_bytes = 0;
     c->kept_size = c->output_size = 0;
     c->scanned = 0;
     c->first = c->end = 0;
     c->body = (struct front_body){.sink = SINK_DISCARD};
     stream_read(&c->stream, true);
-    if (refuse) {
-        client_add_exchange(c);
-        client_refuse(c, 503, "too many connections");
-    }
     arm(c);
 }

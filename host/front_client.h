@@ -11,25 +11,29 @@
 #define PURE_HOST_FRONT_CLIENT_H
 
 #include "core/stream.h"
-#include "host/front.h"
+#include "host/front_routes.h"
 
 #define FRONT_PIPELINE     64   /* unanswered requests; a power of two */
 #define FRONT_OUTPUT_BYTES 4096 /* replies that go in one send */
 
 enum exchange_kind { EXCHANGE_EVENTS, EXCHANGE_RECORDS, EXCHANGE_SHOW, EXCHANGE_TEXT };
 
-/* One request and what is to be answered. Ready when !receiving && runs == 0. */
+/* One request and what is to be answered. Ready when !receiving && runs == 0. An EXCHANGE_TEXT is written
+ * only when its reply is the next to go out: unread replies hold one text a connection. */
 struct exchange {
     enum exchange_kind kind;
-    uint16_t status;     /* 0: by `error` */
-    int error;           /* first error of its runs */
-    uint32_t runs;       /* put, without a result yet */
-    uint64_t stored;     /* of the last result */
-    const char *refused; /* text of a refusal */
-    const char *type;    /* EXCHANGE_TEXT, EXCHANGE_SHOW: Content-Type of `text` */
-    const char *allow;   /* with 405 */
-    char *text;          /* malloc'ed, or NULL */
-    uint32_t text_size;
+    uint16_t status;       /* 0: by `error` */
+    int error;             /* first error of its runs */
+    uint32_t runs;         /* put, without a result yet, and it is not given up on */
+    uint64_t stored;       /* of the last result */
+    uint64_t since_ns;     /* its body is in since then */
+    struct front_app *app; /* of its runs */
+    enum route route;      /* EXCHANGE_TEXT that is not written yet; else ROUTE_NONE */
+    const char *refused;   /* text of a refusal */
+    const char *type;      /* EXCHANGE_TEXT, EXCHANGE_SHOW: Content-Type of `text` */
+    const char *allow;     /* with 405 */
+    uint8_t *text;         /* kept (front_keep), or NULL */
+    uint32_t text_size, text_room;
     bool receiving;    /* its body has to come in first */
     bool expects;      /* 100 (Continue) is due before the body comes */
     bool head_only;    /* HEAD */
@@ -79,7 +83,8 @@ struct client {
     bool lingering;
     bool lingers; /* the client may be sending still when the last reply is out */
     bool peer_ended;
-    bool paused; /* not read: FRONT_PIPELINE requests are unanswered */
+    bool surplus; /* over the limit: for one request */
+    bool paused;  /* not read: FRONT_PIPELINE requests are unanswered */
     enum client_reading reading;
     /* deadlines; NEVER: does not apply */
     struct timer timer;    /* due no later than the earliest of them */
@@ -97,8 +102,8 @@ struct client {
     uint32_t first, end;
     struct exchange exchanges[FRONT_PIPELINE];
     /* output */
-    char *text; /* of the reply whose head ends the output; freed when all is sent */
-    uint32_t text_size;
+    uint8_t *text; /* of the reply whose head ends the output; freed when all is sent */
+    uint32_t text_size, text_room;
     uint32_t output_size;
     char output[FRONT_OUTPUT_BYTES];
 };
@@ -119,14 +124,19 @@ static inline struct exchange *client_last(struct client *c)
     return client_exchange(c, c->end - 1);
 }
 
-/* Takes a descriptor that was accepted; `refuse`: is told 503 and closed. */
-void client_open(struct client *c, int fd, bool refuse);
+/* Takes a descriptor that was accepted. `surplus`: over the limit. It may ask once, soon, for the host's
+ * health, status or metrics; else it is told 503 (client_refuse_surplus). */
+void client_open(struct client *c, int fd, bool surplus);
 
 /* The front's task: sends what is ready, reads on, ends. */
 void client_run(struct client *c);
 
 /* A result of one of its runs. */
 void client_result(struct client *c, uint32_t exchange, const struct run_result *result);
+
+/* Answers an exchange without the results it waits for; they find nobody. 503, for events 504: they may still
+ * be stored. */
+void client_give_up(struct client *c, struct exchange *x);
 
 /* The front stops: closes if nothing is open. */
 void client_stop(struct client *c);
@@ -151,6 +161,9 @@ void client_decline(struct client *c, uint16_t status, const char *text);
 
 /* The same, and nothing more is read. */
 void client_refuse(struct client *c, uint16_t status, const char *text);
+
+/* There are too many connections for what it asks. */
+void client_refuse_surplus(struct client *c);
 
 /* Nothing more is read: the connection ends with the replies that are open. */
 void client_finish(struct client *c);

@@ -1,7 +1,8 @@
 #include "host/front_reply.h"
 
-#include <stdlib.h>
 #include <time.h>
+
+#include "host/front_body.h"
 
 struct status_line {
     uint16_t status;
@@ -32,6 +33,7 @@ static const struct status_line status_lines[] = {
     LINE(417, "Expectation Failed"),
     LINE(431, "Request Header Fields Too Large"),
     LINE(501, "Not Implemented"),
+    LINE(504, "Gateway Timeout"),
     LINE(505, "HTTP Version Not Supported"),
     LINE(500, "Internal Server Error"),
 };
@@ -160,7 +162,7 @@ static char *put_rare_fields(char *at, const struct exchange *x, uint16_t status
         at = PUT(at, "Pure-Error: epoch-retired\r\n");
     if (x->error == PE_STREAM_GAP)
         at = PUT(at, "Pure-Error: gap\r\n");
-    if (status == 503 && x->kind != EXCHANGE_TEXT)
+    if (status == 503 && !x->text) /* but not with /health, which says what is wrong */
         at = PUT(at, "Retry-After: 1\r\n");
     if (status == 401)
         at = PUT(at, "WWW-Authenticate: Bearer\r\n");
@@ -170,6 +172,27 @@ static char *put_rare_fields(char *at, const struct exchange *x, uint16_t status
         at = PUT(at, "\r\n");
     }
     return at;
+}
+
+bool front_reply_text(struct front *front, struct exchange *x)
+{
+    struct text text = {0};
+    if (front->texts_left == 0)
+        return false;
+    front->texts_left--;
+    route_text(front, x->route, &x->status, &x->type, &text);
+    x->route = ROUTE_NONE;
+    if (text.failed || front->kept_bytes + text.room > front->config->body_memory) {
+        text_dispose(&text);
+        x->status = 503;
+        x->refused = "there is no memory for the reply";
+        return true;
+    }
+    front->kept_bytes += text.room;
+    x->text = (uint8_t *)text.data;
+    x->text_size = (uint32_t)text.size;
+    x->text_room = (uint32_t)text.room;
+    return true;
 }
 
 uint16_t front_reply_put(struct client *c, struct exchange *x)
@@ -197,10 +220,12 @@ uint16_t front_reply_put(struct client *c, struct exchange *x)
     if (x->text && !x->head_only && x->text_size > 0) {
         c->text = x->text;
         c->text_size = x->text_size;
+        c->text_room = x->text_room;
+        x->text = NULL;
+        x->text_room = 0;
     } else {
-        free(x->text);
+        front_forget(c->front, &x->text, &x->text_room);
     }
-    x->text = NULL;
     c->output_size = (uint32_t)(at - c->output);
     assert(c->output_size <= FRONT_OUTPUT_BYTES);
     return status;

@@ -5,6 +5,7 @@
 #include "host/front_body.h"
 #include "host/front_reply.h"
 #include "host/front_routes.h"
+#include "host/front_watch.h"
 
 /* --- fields --- */
 
@@ -157,22 +158,25 @@ static const char *suspended(struct registry_app *app)
     return pure_error_text(error < 0 ? error : PE_APP_SUSPENDED);
 }
 
-/* Room for the body in the app's inbox, asked for before it comes. False: declined. */
+/* Room for the body in the app's inbox, asked for before it comes, in vain if bodies that are coming in have
+ * their share already: then it is asked for again when its bytes are there. False: declined. */
 static bool admit(struct client *c, struct front_app *app, enum body_sink sink)
 {
     struct front_body *b = &c->body;
     uint64_t size = b->framing.framing == HTTP_SIZED ? b->framing.left : 0;
     const char *why = suspended(app->app);
+    if (!why)
+        why = front_watch_refusal(c->front, app);
     if (why) {
         client_decline(c, 503, why);
         return false;
     }
-    if (size > c->front->config->max_body) {
+    if (size > c->front->config->max_body &&
+        sink != SINK_RECORDS) { /* those are not kept: the inbox is their bound */
         client_decline(c, 413, "the body is larger than max_body");
         return false;
     }
-    uint64_t cost = front_body_cost(sink, size);
-    int error = inbox_reserve(&app->app->inbox, cost);
+    int error = inbox_announce(&app->app->inbox, front_body_cost(sink, size), &b->reserved);
     if (error == PE_TOO_LARGE)
         client_decline(c, 413, "the body is larger than the app's inbox takes");
     else if (error < 0)
@@ -180,7 +184,6 @@ static bool admit(struct client *c, struct front_app *app, enum body_sink sink)
     if (error < 0)
         return false;
     b->app = app;
-    b->reserved = cost;
     b->sink = sink;
     return true;
 }
@@ -254,6 +257,8 @@ static const char *parse_records(struct front_body *b, const struct request_fiel
         return "Pure-Base has to be a number below Pure-First";
     if (http_number(fields->count, b->framing.left, &b->left) < 0 || b->left == 0)
         return "Pure-Count has to be the number of records in the body";
+    if (b->left - 1 > VARINT_MAX - b->next)
+        return "Pure-First and Pure-Count are more than numbers go";
     if (!route_event_name(fields->event))
         return "Pure-Event has to be the name of an event";
     return NULL;
@@ -304,9 +309,7 @@ static void begin_text(struct client *c, enum route route)
 {
     struct exchange *x = client_last(c);
     x->kind = EXCHANGE_TEXT;
-    route_text(c->front, route, &x->status, &x->type, &x->text, &x->text_size);
-    if (!x->text)
-        client_decline(c, 500, "out of memory");
+    x->route = route;
 }
 
 /* --- all requests --- */
@@ -329,7 +332,7 @@ static bool begin_connection(struct client *c, struct request_fields *fields)
         client_refuse(c, 400, "a field came twice that may come once");
         return false;
     }
-    x->close = fields->close || (head->minor == 0 && !fields->keep_alive);
+    x->close = fields->close || c->surplus || (head->minor == 0 && !fields->keep_alive);
     x->says_keep = head->minor == 0 && !x->close;
     return true;
 }
@@ -397,6 +400,10 @@ void front_request_begin(struct client *c)
     enum method method = method_of(front->head.method);
     struct routed to = route_find(front, front->head.target);
     x->head_only = method == METHOD_HEAD;
+    if (c->surplus && !route_watches(to.route)) {
+        client_refuse_surplus(c);
+        return;
+    }
     if (!begin_expectation(c, &fields))
         return;
     const char *token = front->config->token;
@@ -417,6 +424,8 @@ static bool other_version(struct span bytes)
            version[6] == '.' && version[7] >= '0' && version[7] <= '9';
 }
 
+_Static_assert(HTTP_FIELDS_MAX == 256 && HTTP_HEAD_MAX == 16384, "as the text of 431 says");
+
 void front_request_malformed(struct client *c, struct span bytes, int error)
 {
     client_add_exchange(c);
@@ -428,5 +437,5 @@ void front_request_malformed(struct client *c, struct span bytes, int error)
     else if (!memchr(bytes.data, '\n', min_size(bytes.size, HTTP_HEAD_MAX)))
         client_refuse(c, 414, "the request line is too long");
     else
-        client_refuse(c, 431, "the head is larger than 16 KiB or has more than 100 fields");
+        client_refuse(c, 431, "the head is larger than 16 KiB or has more than 256 fields");
 }

@@ -104,29 +104,28 @@ static void root(struct text *t)
     text_add(t, text, sizeof text - 1);
 }
 
-void route_text(struct front *front, enum route route, uint16_t *status, const char **type, char **text,
-                uint32_t *size)
+bool route_watches(enum route route)
 {
-    struct text t = {0};
+    return route == ROUTE_HEALTH || route == ROUTE_STATUS || route == ROUTE_METRICS;
+}
+
+void route_text(struct front *front, enum route route, uint16_t *status, const char **type, struct text *text)
+{
     *status = 200;
     *type = "application/json";
     switch (route) {
     case ROUTE_STATUS:
-        status_write(front, &t);
+        status_write(front, text);
         break;
     case ROUTE_HEALTH:
-        *status = health_write(front, &t) ? 200 : 503;
+        *status = health_write(front, text) ? 200 : 503;
         break;
     case ROUTE_METRICS:
         *type = "text/plain; version=0.0.4; charset=utf-8";
-        metrics_write(front, &t);
+        metrics_write(front, text);
         break;
     default:
         *type = "text/plain; charset=utf-8";
-        root(&t);
+        root(text);
     }
-    if (t.failed)
-        text_dispose(&t);
-    *text = t.data;
-    *size = (uint32_t)t.size;
 }

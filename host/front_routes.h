@@ -3,6 +3,7 @@
 #define PURE_HOST_FRONT_ROUTES_H
 
 #include "host/front.h"
+#include "host/text.h"
 
 enum route {
     ROUTE_NONE,
@@ -31,8 +32,11 @@ bool route_event_name(struct span name);
 /* "GET, HEAD" or "POST". */
 const char *route_allows(enum route route);
 
-/* The text of a resource of the host. `*text` is malloc'ed; NULL without memory. */
-void route_text(struct front *front, enum route route, uint16_t *status, const char **type, char **text,
-                uint32_t *size);
+/* Whether it says how the host is: a connection over the limit may ask for it. */
+bool route_watches(enum route route);
+
+/* Writes the text of a resource of the host; `*text` is {0} before. */
+void route_text(struct front *front, enum route route, uint16_t *status, const char **type,
+                struct text *text);
 
 #endif

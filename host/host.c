@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define DESCRIPTORS                                                                                       \
+    64                /* besides those of threads, wires and clients: the log, lookups, refusals, modules \
+                       */
 #define FRONT_TASKS 2 /* besides one an app: the front's own, the log writer */
 
 static struct host_thread *owner_of(struct host *h, unsigned app)
@@ -87,7 +90,7 @@ static int open_threads(struct host *h, char *why, size_t why_size)
 static int open_logs(struct host *h)
 {
     struct host_thread *front = front_thread(h);
-    int error = log_writer_init(&h->log_writer, &front->loop, h->options.log_fd);
+    int error = log_writer_init(&h->log_writer, &front->loop, h->options.log_fd, h->options.log_for_people);
     h->log_writing = error == 0;
     for (unsigned i = 0; error == 0 && i < h->thread_count; i++) {
         struct host_thread *t = &h->threads[i];
@@ -99,11 +102,27 @@ static int open_logs(struct host *h)
     return error;
 }
 
+/* Rather refuses a client, who is told, than runs out of descriptors for wires. */
+static void fit_connections(struct host *h)
+{
+    uint64_t limit = h->options.descriptors;
+    uint64_t others = DESCRIPTORS + 2 * h->thread_count + count_outputs(h->config, OUTPUT_WIRE);
+    uint64_t room = limit > others ? limit - others : 1;
+    if (limit == 0 || h->fitted.connections <= room)
+        return;
+    h->fitted.connections = (uint32_t)room;
+    log_line(
+        &front_thread(h)->log, LOG_WARNING,
+        "this process may have %llu files open (RLIMIT_NOFILE): at most %llu connections are taken, not %u; "
+        "raise LimitNOFILE= of the unit, or ulimit -n",
+        (unsigned long long)limit, (unsigned long long)room, h->config->connections);
+}
+
 static int make_registry(struct host *h)
 {
     const struct config *c = h->config;
     struct registry *r = &h->registry;
-    *r = (struct registry){.config = c, .loop_count = h->thread_count};
+    *r = (struct registry){.config = &h->fitted, .loop_count = h->thread_count};
     r->apps = calloc(c->app_count + 1, sizeof *r->apps);
     r->outlets = calloc(c->output_count + 1, sizeof *r->outlets);
     r->loops = calloc(h->thread_count, sizeof *r->loops);
@@ -124,7 +143,7 @@ static int open_app(struct host *h, unsigned index)
     struct owned_app *a = &h->apps[index];
     struct host_thread *owner = owner_of(h, index);
     const struct pure_app *app = NULL;
-    char why[160];
+    char why[256];
     void *module = NULL;
     h->options.load_module(h->options.context, config->module, &app, &module, why, sizeof why);
     int error = owned_app_init(a, config, app, why, &owner->loop, &owner->log);
@@ -279,8 +298,10 @@ int host_open(struct host **host, const struct config *config, const struct host
     if (!h)
         return -ENOMEM;
     h->config = config;
+    h->fitted = *config;
     h->options = *options;
     h->signal_fd = -1;
+    h->log_pump.fd = -1;
     timer_init(&h->stop_timer, host_go_on_stopping);
     h->options.fill_random(h->options.context, h->epoch, sizeof h->epoch);
     int error = sodium_init() < 0 ? -ENOSYS : open_threads(h, why, why_size);
@@ -288,8 +309,10 @@ int host_open(struct host **host, const struct config *config, const struct host
         error = make_registry(h);
     if (error == 0)
         error = open_logs(h);
-    if (error == 0)
+    if (error == 0) {
+        fit_connections(h);
         error = open_apps(h);
+    }
     if (error == 0)
         error = open_outputs(h, why, why_size);
     if (error == 0) {

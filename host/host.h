@@ -1,8 +1,9 @@
 /* The host: apps on owners, outlets on the sending loop, the front, joined as the configuration says.
  *
  * Threads: the front's (the caller's own), one an owner, one sending loop if there is any wire. Each runs one
- * loop (core/loop.h). host_open makes everything, host_run starts the threads and serves until SIGTERM or
- * SIGINT; a simulation steps the loops of several hosts itself instead. */
+ * loop (core/loop.h). While it runs, one more copies its log (log_pump.h). host_open makes everything,
+ * host_run starts the threads and serves until SIGTERM or SIGINT; a simulation steps the loops of several
+ * hosts itself instead. */
 #ifndef PURE_HOST_HOST_H
 #define PURE_HOST_HOST_H
 
@@ -26,7 +27,10 @@ struct host_options {
     void (*unload_module)(void *context, void *handle);
     /* Bytes that nobody can guess: epochs, and what spreads retries. */
     void (*fill_random)(void *context, void *bytes, size_t size);
-    int log_fd; /* where the lines of the log go; not the host's to close */
+    uint32_t descriptors; /* the most this process may have open; 0: any number. Too few for all connections
+                             of the configuration: the front takes fewer, and the log says so */
+    bool log_for_people;  /* lines with time and level, rather than with the journal's "<4>" */
+    int log_fd;           /* where the lines of the log go; not the host's to close */
 };
 
 struct host;
@@ -36,7 +40,14 @@ struct host;
 int host_open(struct host **host, const struct config *config, const struct host_options *options, char *why,
               size_t why_size);
 
-/* Serves until SIGTERM or SIGINT, drains for at most some seconds, and returns 0 or a negative errno. */
+/* First thing of a process that is to run a host, before it has threads: SIGTERM, SIGINT and SIGHUP wait for
+ * host_run from now on. */
+void host_hold_signals(void);
+
+/* Serves until SIGTERM or SIGINT, drains, and returns 0 or a negative errno; all within 5 s of the signal. A
+ * thread that an app then does not give back cannot be waited for: the process exits with status 1, and the
+ * log has the thread's name. SIGHUP is host_reload; so is the one by which a terminal says that it has gone:
+ * that does no harm, and a host in the foreground goes on without it. */
 int host_run(struct host *host);
 
 /* Also of a host that host_run has given up because a loop of it failed: what is in flight then ends with its

@@ -5,6 +5,7 @@
 
 #include "host/front.h"
 #include "host/host.h"
+#include "host/log_pump.h"
 #include "host/log_writer.h"
 #include "host/owned_app.h"
 #include "wire/wire.h"
@@ -32,6 +33,7 @@ enum stop_phase { NOT_STOPPING, CLOSING, DRAINING, STOPPED };
 
 struct host {
     const struct config *config; /* as it was started with: names in it are in use everywhere */
+    struct config fitted;        /* `config`, but for connections: no more than there are descriptors for */
     struct config *current;      /* as of the last reload; NULL: none */
     struct host_options options;
     struct host_thread *threads; /* [0]: the front's; then the owners'; then the sending loops' */
@@ -49,10 +51,13 @@ struct host {
     bool front_open;
     struct log_writer log_writer;
     bool log_writing;
+    struct log_pump log_pump;   /* in host_run */
     uint8_t epoch[EPOCH_BYTES]; /* of every stream from here: new with each start, as nothing outlives it */
     /* stopping; on the front's loop */
     enum stop_phase stop;
     uint64_t phase_ends_ns;
+    bool looked_empty;      /* at the last look while draining */
+    uint64_t looked_stored; /* the sum of all outlets' stored numbers then */
     struct timer stop_timer;
     struct io_op signal_read;
     struct signalfd_siginfo signal;

@@ -146,7 +146,7 @@ static unsigned change_wires(struct host *h, const struct config *to)
 
 static void take(struct host *h, struct config *to)
 {
-    to->connections = h->config->connections; /* the pool is made once */
+    to->connections = h->fitted.connections; /* the pool is made once */
     h->front.config = to;
     if (h->current) {
         config_dispose(h->current);

@@ -2,16 +2,22 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
+/* The times of a stop: less than 5 s together. */
 #define STOP_POLL_NS (20 * NS_PER_MS)
-#define CLOSE_NS     (1 * NS_PER_S)    /* how long a stop waits for open requests */
+#define CLOSE_NS     (1 * NS_PER_S)    /* for open requests */
 #define DRAIN_NS     (2 * NS_PER_S)    /* and then for what the inboxes and outlets hold */
-#define END_NS       (500 * NS_PER_MS) /* and then, in each sending loop, for its wires' connections to close */
+#define THREADS_NS   (1 * NS_PER_S)    /* and then for the threads to end, among it */
+#define END_NS       (500 * NS_PER_MS) /* in each sending loop, for its wires' connections to close */
+#define LOG_NS       (300 * NS_PER_MS) /* and then for the last lines; and as long for their copy */
+#define JOIN_POLL_NS (1 * NS_PER_MS)
 
 /* --- stopping --- */
 
-static bool drained(const struct host *h)
+/* Also what rests is worth waiting for: who restarts a host often restarts others, too. */
+static bool empty(const struct host *h)
 {
     for (unsigned i = 0; i < h->app_count; i++) {
         struct registry_app *a = &h->apps[i].entry;
@@ -20,11 +26,32 @@ static bool drained(const struct host *h)
     }
     for (unsigned i = 0; i < h->registry.outlet_count; i++) {
         struct outlet *o = h->registry.outlets[i];
-        bool delivering = atomic_load_explicit(&o->report.state, memory_order_relaxed) == OUTLET_OK;
-        if (delivering && record_queue_glance(&o->queue).held_bytes > 0)
+        bool disabled = atomic_load_explicit(&o->report.state, memory_order_relaxed) == OUTLET_DISABLED;
+        if (!disabled && record_queue_glance(&o->queue).held_bytes > 0)
             return false;
     }
     return true;
+}
+
+static uint64_t stored_sum(const struct host *h)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < h->registry.outlet_count; i++)
+        sum += counter_read(&h->registry.outlets[i]->report.stored);
+    return sum;
+}
+
+/* One look sees one queue after the other, and misses a record that an app meanwhile takes from an outlet not
+ * looked at yet to one that was. That outlet's stored number tells: two looks in a row have to find all empty
+ * and the same numbers. */
+static bool drained(struct host *h)
+{
+    bool now_empty = empty(h);
+    uint64_t stored = stored_sum(h);
+    bool twice = now_empty && h->looked_empty && stored == h->looked_stored;
+    h->looked_empty = now_empty;
+    h->looked_stored = stored;
+    return twice;
 }
 
 static void report_undelivered(struct host *h)
@@ -67,6 +94,8 @@ void host_stop(struct host *h)
         return;
     log_line(&front_thread(h)->log, LOG_NOTICE, "stopping: nothing more is taken, what is held is delivered");
     front_stop(&h->front);
+    for (unsigned i = 0; i < h->wire_count; i++)
+        wire_hurry(&h->wires[i]);
     enter_phase(h, CLOSING, loop->now_ns + CLOSE_NS);
     timer_set(&loop->timers, &h->stop_timer, loop->now_ns);
 }
@@ -96,17 +125,26 @@ static void signalled(struct io_op *op, int result, bool more)
         io_queue(front_thread(h)->io, op);
 }
 
-/* SIGTERM, SIGINT and SIGHUP come as reads on the front's loop, to no thread's handler. */
+static void hold_signals(sigset_t *signals)
+{
+    sigemptyset(signals);
+    sigaddset(signals, SIGTERM);
+    sigaddset(signals, SIGINT);
+    sigaddset(signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, signals, NULL);
+}
+
+void host_hold_signals(void)
+{
+    sigset_t signals;
+    hold_signals(&signals);
+}
+
+/* The three come as reads on the front's loop, to no thread's handler. */
 static int take_signals(struct host *h)
 {
     sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGHUP);
-    int error = pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    if (error > 0)
-        return -error;
+    hold_signals(&signals);
     signal(SIGPIPE, SIG_IGN);
     h->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
     if (h->signal_fd < 0)
@@ -172,17 +210,39 @@ static int start_threads(struct host *h)
     return 0;
 }
 
-static void stop_threads(struct host *h)
+/* Joins those that have ended. How many have not? */
+static unsigned join_threads(struct host *h)
 {
+    unsigned left = 0;
     for (unsigned i = 1; i < h->thread_count; i++) {
         struct host_thread *t = &h->threads[i];
-        if (!t->started)
-            continue;
-        atomic_store_explicit(&t->stop, true, memory_order_release);
-        io_wake(t->io);
-        pthread_join(t->thread, NULL);
-        t->started = false;
+        t->started = t->started && pthread_tryjoin_np(t->thread, NULL) != 0;
+        left += t->started;
     }
+    return left;
+}
+
+/* Whether all ended. One that an app holds does not; it is waited for no longer than THREADS_NS. */
+static bool stop_threads(struct host *h)
+{
+    struct io *io = front_thread(h)->io;
+    for (unsigned i = 1; i < h->thread_count; i++) {
+        struct host_thread *t = &h->threads[i];
+        atomic_store_explicit(&t->stop, true, memory_order_release);
+        if (t->started)
+            io_wake(t->io);
+    }
+    uint64_t ends_ns = io_now_ns(io) + THREADS_NS;
+    unsigned left;
+    while ((left = join_threads(h)) > 0 && io_now_ns(io) < ends_ns)
+        nanosleep(&(struct timespec){.tv_nsec = JOIN_POLL_NS}, NULL);
+    for (unsigned i = 1; left > 0 && i < h->thread_count; i++) {
+        if (h->threads[i].started)
+            log_line(&front_thread(h)->log, LOG_ERROR,
+                     "thread %s does not end: a call of an app does not return; the process ends without it",
+                     h->threads[i].name);
+    }
+    return left == 0;
 }
 
 /* A loop that cannot wait any more has ended: the host cannot go on without it. */
@@ -198,7 +258,7 @@ static int thread_failure(struct host *h)
 static void finish_log(struct host *h)
 {
     struct host_thread *front = front_thread(h);
-    uint64_t ends_ns = front->loop.now_ns + END_NS;
+    uint64_t ends_ns = io_now_ns(front->io) + LOG_NS;
     int error = 0;
     timer_set(&front->loop.timers, &front->end_timer, ends_ns);
     while (error == 0 && !log_writer_idle(&h->log_writer) && front->loop.now_ns < ends_ns)
@@ -206,12 +266,22 @@ static void finish_log(struct host *h)
     log_writer_stop(&h->log_writer);
     while (error == 0 && !log_writer_stopped(&h->log_writer))
         error = loop_step(&front->loop);
+    log_pump_stop(&h->log_pump);
+}
+
+static int start_log(struct host *h)
+{
+    int error = log_pump_start(&h->log_pump, h->options.log_fd);
+    if (error == 0)
+        h->log_writer.fd = h->log_pump.fd;
+    return error;
 }
 
 int host_run(struct host *h)
 {
-    pthread_setname_np(pthread_self(), front_thread(h)->name);
     int error = take_signals(h);
+    if (error == 0)
+        error = start_log(h);
     if (error == 0)
         error = start_threads(h);
     if (error == 0)
@@ -223,8 +293,10 @@ int host_run(struct host *h)
         if (error == 0)
             error = thread_failure(h);
     }
-    stop_threads(h);
+    bool ended = stop_threads(h);
     finish_log(h);
+    if (!ended)
+        _exit(1); /* the thread stands on the host's memory and the module's code */
     return error;
 }
 

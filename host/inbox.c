@@ -63,18 +63,32 @@ static bool over(struct inbox *inbox, uint64_t bytes, uint64_t limit)
     return record_queue_held(&inbox->runs) + inbox->reserved + bytes > limit;
 }
 
-int inbox_reserve(struct inbox *inbox, uint64_t bytes)
+/* What is reserved does not keep it refusing: its clients may be slow. */
+static int admit(struct inbox *inbox, uint64_t bytes)
 {
     uint64_t capacity = inbox->runs.capacity;
     if (bytes > capacity / 2)
         return PE_TOO_LARGE;
-    if (inbox->refusing && over(inbox, 0, capacity / 4))
+    if (inbox->refusing && over(inbox, 0, capacity / 4 + inbox->reserved))
         return PE_FULL;
     inbox->refusing = over(inbox, bytes, capacity - capacity / 4);
-    if (inbox->refusing)
-        return PE_FULL;
-    inbox->reserved += bytes;
-    return 0;
+    return inbox->refusing ? PE_FULL : 0;
+}
+
+int inbox_reserve(struct inbox *inbox, uint64_t bytes)
+{
+    int error = admit(inbox, bytes);
+    inbox->reserved += error == 0 ? bytes : 0;
+    return error;
+}
+
+int inbox_announce(struct inbox *inbox, uint64_t bytes, uint64_t *reserved)
+{
+    int error = admit(inbox, bytes);
+    bool room = inbox->reserved + bytes <= inbox->runs.capacity / 2;
+    *reserved = error == 0 && room ? bytes : 0;
+    inbox->reserved += *reserved;
+    return error;
 }
 
 void inbox_release(struct inbox *inbox, uint64_t bytes)

@@ -5,7 +5,8 @@
  * a run's result is set aside when the run is put.
  *
  * Admission is early: at the head of a request the front reserves room for its whole body; above 75 % the
- * inbox refuses until it is below 25 %. */
+ * inbox refuses until what it holds is below 25 %. Bodies that are coming in have half of it reserved at
+ * most: clients that announce much and send it slowly, or never, cannot keep others out. */
 #ifndef PURE_HOST_INBOX_H
 #define PURE_HOST_INBOX_H
 
@@ -77,6 +78,10 @@ uint64_t inbox_cost(uint64_t bytes);
  * answer 503; PE_TOO_LARGE: over half of the inbox, answer 413. What is reserved must be released, at once or
  * in parts, when it has been put or its request has ended. */
 int inbox_reserve(struct inbox *inbox, uint64_t bytes);
+
+/* The same for a body that is announced and not here yet. `*reserved` is what was set aside: `bytes`, or 0 if
+ * half of the inbox is reserved already, or with an error. Then reserve when the bytes are here. */
+int inbox_announce(struct inbox *inbox, uint64_t bytes, uint64_t *reserved);
 void inbox_release(struct inbox *inbox, uint64_t bytes);
 
 /* Appends a run. PE_FULL only where nothing was reserved (RUN_SHOW), or too many results are outstanding. */

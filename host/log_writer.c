@@ -4,12 +4,43 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <time.h>
 
-#define DROPPED_LINE_BYTES 64
+#define DROPPED_LINE_BYTES 96
+#define STAMP_BYTES        40
 
 static uint32_t room(const struct log_writer *w)
 {
     return LOG_WRITER_BYTES - w->size;
+}
+
+static const char *level_name(char digit)
+{
+    return digit <= '0' + LOG_ERROR ? "error" : digit == '0' + LOG_WARNING ? "warning" : "notice";
+}
+
+/* For people: the time (RFC 3339, UTC) and the level in words, instead of the "<4>" that the journal reads.
+ */
+static void append_for_people(struct log_writer *w, struct span line)
+{
+    time_t now = (time_t)(io_wall_ms(w->loop->io) / 1000);
+    struct tm utc;
+    gmtime_r(&now, &utc);
+    char *at = (char *)w->buffer + w->size;
+    size_t stamp = strftime(at, STAMP_BYTES, "%Y-%m-%dT%H:%M:%SZ ", &utc);
+    stamp += (size_t)snprintf(at + stamp, STAMP_BYTES - stamp, "%s: ", level_name((char)line.data[1]));
+    memcpy(at + stamp, line.data + 3, line.size - 3);
+    w->size += (uint32_t)(stamp + line.size - 3);
+}
+
+static void append(struct log_writer *w, struct span line)
+{
+    if (w->for_people && line.size > 3) {
+        append_for_people(w, line);
+        return;
+    }
+    memcpy(w->buffer + w->size, line.data, line.size);
+    w->size += (uint32_t)line.size;
 }
 
 /* Appends whole lines of one log. True: some are left for want of room. */
@@ -22,11 +53,10 @@ static bool gather_lines(struct log_writer *w, struct log *log)
         struct span rest = record_queue_span(&log->lines, at.bytes), line;
         size_t framed = record_get(rest.data, rest.data + rest.size, &line);
         assert(framed > 0 && line.size <= LOG_WRITER_BYTES);
-        left = line.size > room(w);
+        left = line.size + STAMP_BYTES > room(w);
         if (left)
             break;
-        memcpy(w->buffer + w->size, line.data, line.size);
-        w->size += (uint32_t)line.size;
+        append(w, line);
         at.bytes += framed;
         at.records++;
     }
@@ -39,9 +69,10 @@ static void gather_dropped(struct log_writer *w, unsigned i)
     uint64_t dropped = atomic_load_explicit(&w->logs[i]->dropped, memory_order_relaxed);
     if (dropped == w->dropped_told[i] || room(w) < DROPPED_LINE_BYTES)
         return;
-    int size = snprintf((char *)w->buffer + w->size, DROPPED_LINE_BYTES, "<%d>%llu log lines were dropped\n",
-                        LOG_WARNING, (unsigned long long)(dropped - w->dropped_told[i]));
-    w->size += (uint32_t)size;
+    char line[DROPPED_LINE_BYTES - STAMP_BYTES];
+    int size = snprintf(line, sizeof line, "<%d>%llu log lines were dropped\n", LOG_WARNING,
+                        (unsigned long long)(dropped - w->dropped_told[i]));
+    append(w, span_of(line, (size_t)size));
     w->dropped_told[i] = dropped;
 }
 
@@ -95,9 +126,9 @@ static bool run(struct task *task, uint64_t now_ns)
     return false;
 }
 
-int log_writer_init(struct log_writer *w, struct loop *loop, int fd)
+int log_writer_init(struct log_writer *w, struct loop *loop, int fd, bool for_people)
 {
-    *w = (struct log_writer){.loop = loop, .fd = fd, .task.run = run};
+    *w = (struct log_writer){.loop = loop, .fd = fd, .for_people = for_people, .task.run = run};
     return loop_add(loop, &w->task);
 }
 

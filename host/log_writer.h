@@ -15,6 +15,7 @@ struct log_writer {
     struct loop *loop;
     struct io_op op;
     int fd;
+    bool for_people;
     struct log *logs[LOG_WRITER_SOURCES];
     uint64_t dropped_told[LOG_WRITER_SOURCES]; /* of log->dropped, how many a line has told of */
     unsigned count;
@@ -25,8 +26,9 @@ struct log_writer {
     uint8_t buffer[LOG_WRITER_BYTES];
 };
 
-/* Becomes the reader of no log yet. 0 or PE_FULL. */
-int log_writer_init(struct log_writer *w, struct loop *loop, int fd);
+/* Becomes the reader of no log yet. `for_people`: lines begin with the time and the level in words; else with
+ * "<4>", which the systemd journal reads. 0 or PE_FULL. */
+int log_writer_init(struct log_writer *w, struct loop *loop, int fd, bool for_people);
 
 /* Before the threads run: the log's lines go to this writer from now on. 0 or PE_FULL. */
 int log_writer_add(struct log_writer *w, struct log *log);

@@ -118,13 +118,13 @@ static void write_apps(struct text *t, const struct registry *r)
 /* --- outlets --- */
 
 static const struct metric outlet_metrics[] = {
-    {"pure_outlet_tries_total", "counter", "Requests made.", offsetof(struct outlet_report, tries)},
-    {"pure_outlet_failures_total", "counter", "Tries that failed.",
+    {"pure_outlet_requests_total", "counter", "Requests made.", offsetof(struct outlet_report, requests)},
+    {"pure_outlet_stored_records_total", "counter", "Records that their receiver has said to have stored.",
+     offsetof(struct outlet_report, stored)},
+    {"pure_outlet_failures_total", "counter", "Tries that failed: lookups, connections, requests.",
      offsetof(struct outlet_report, failures_total)},
     {"pure_outlet_failures_in_a_row", "gauge", "Tries failed since the last that did not.",
      offsetof(struct outlet_report, failures)},
-    {"pure_outlet_refused_total", "counter", "Records given up on by policy.",
-     offsetof(struct outlet_report, refused)},
     {"pure_outlet_sent_bytes_total", "counter", "Bytes of bodies delivered.",
      offsetof(struct outlet_report, bytes)},
 };
@@ -173,11 +173,6 @@ static void write_outlets(struct text *t, const struct registry *r)
     for (unsigned i = 0; i < r->outlet_count; i++)
         outlet_sample(t, "pure_outlet_held_records", r->outlets[i],
                       record_queue_glance(&r->outlets[i]->queue).held_records);
-    family(t, "pure_outlet_stored_records", "counter",
-           "Records that their receivers have stored, modulo 2^32.");
-    for (unsigned i = 0; i < r->outlet_count; i++)
-        outlet_sample(t, "pure_outlet_stored_records", r->outlets[i],
-                      atomic_load_explicit(&r->outlets[i]->queue.freed_word, memory_order_relaxed) >> 32);
     write_states(t, r);
 }
 

@@ -2,9 +2,12 @@
 
 #include "core/error.h"
 #include "core/outlet.h"
+#include "host/module_path.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define OUTPUTS_MAX 256
 
@@ -36,6 +39,10 @@ int module_check(const struct pure_app *app, char *why, size_t why_size)
 
 int module_load(const char *path, const struct pure_app **app, void **handle, char *why, size_t why_size)
 {
+    if (access(path, F_OK) < 0 && errno == ENOENT) {
+        module_path_explain(path, why, why_size);
+        return PE_MODULE;
+    }
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!object) {
         snprintf(why, why_size, "%s", dlerror());

@@ -10,4 +10,8 @@
  * or PE_TOO_LARGE. */
 int module_path(char *path, size_t size, const char *directory, const char *module);
 
+/* Why there is no file at `path`, which module_path has made, and what to do: which places were searched, or
+ * that the name lacks its ".so". What matters comes first, for readers with little room. */
+void module_path_explain(const char *path, char *why, size_t why_size);
+
 #endif

@@ -30,43 +30,71 @@ static void suspend(struct owned_app *a, int error, const char *why)
 
 /* --- units that did not succeed --- */
 
-/* The outlet has no room for this unit's sends. Each wait is for a quarter less, so that a large unit gets
- * its room in the end and one in a cycle of outlets goes on as soon as something moved. */
+/* The outlet has no room for this unit's sends: as far as they are known, which is up to the one that failed.
+ * A unit that comes back for more asks for twice as much, so that it is not given again for each of its
+ * records; not in a cycle, where whoever waits for more than it needs may wait for itself. */
 static void wait_for_room(struct owned_app *a, struct outlet *full)
 {
-    uint64_t held = record_queue_held(&full->queue);
+    uint64_t room = turn_room(&a->turn, full);
+    uint64_t needs = a->turn.needs;
+    if (!a->in_cycle && a->needed > 0)
+        needs = max_u64(needs, 2 * a->needed);
+    a->needed = needs;
     a->full = full;
     a->full_inlet = a->inlet;
-    a->full_until = held > 4096 ? held - held / 4 : 0;
+    a->full_until = room - min_u64(needs, room);
     counter_add(&a->entry.report.waits, 1);
+}
+
+/* Says what failed: the event, where it came from, and which send it was, if that is known. */
+static void report_refused(struct owned_app *a)
+{
+    const struct pure_turn *turn = &a->turn;
+    char send[200] = "";
+    if (turn->error == PE_NO_OUTPUT)
+        snprintf(send, sizeof send, ": it sends to output number %u, which its module has not",
+                 turn->failed_output);
+    else if (turn->error == PE_TOO_LARGE)
+        snprintf(send, sizeof send, ": it sends a record of %zu bytes to %s, whose max_record is %u",
+                 turn->failed_bytes, a->state.app->outputs[turn->failed_output],
+                 turn->outlets[turn->failed_output].outlet->max_record);
+    else if (turn->error == PE_FULL)
+        snprintf(send, sizeof send, ": it sends more to %s than its queue (%llu bytes) can ever hold",
+                 turn->full->output, (unsigned long long)turn->full->queue.capacity);
+    log_line(a->log, LOG_WARNING, "app %s failed event '%s' number %llu of %s %d times and it is refused%s",
+             a->entry.name, a->failed_event, (unsigned long long)a->failed_number, a->failed_source, TRIES,
+             send);
+}
+
+static unsigned *tries_of(struct owned_app *a)
+{
+    return a->inlet > 0 ? &a->inners[a->inlet - 1].tries : &a->tries;
 }
 
 /* Undoes the unit at hand. Returns whether it is to be refused: it has failed often enough. */
 static bool unit_failed(struct owned_app *a)
 {
     struct outlet *full = a->turn.full;
-    int error = a->turn.error ? a->turn.error : PE_APP_FAILED;
     turn_undo_unit(&a->turn);
     if (app_state_undo(&a->state, &a->turn) < 0) {
         suspend(a, PE_APP_FAILED, "its state could not be put back after a failed event");
         return false;
     }
-    if (full)
-        record_queue_see_freed(&full->queue);
-    if (full && record_queue_held(&full->queue) > 0) {
+    if (full && a->turn.needs <= turn_room(&a->turn, full)) {
         wait_for_room(a, full);
         return false;
     }
     counter_add(&a->entry.report.failures, 1);
-    if (++a->tries < TRIES) {
+    unsigned *tries = tries_of(a);
+    if (++*tries < TRIES) {
         set_condition(a, APP_RETRYING);
-        timer_set(&a->loop->timers, &a->retry, a->loop->now_ns + (a->tries == 1 ? 10 : 100) * NS_PER_MS);
+        a->next_inlet = a->inlet; /* no other comes between the tries */
+        timer_set(&a->loop->timers, &a->retry, a->loop->now_ns + (*tries == 1 ? 10 : 100) * NS_PER_MS);
         return false;
     }
-    a->tries = 0;
+    *tries = 0;
     counter_add(&a->entry.report.refused, 1);
-    log_line(a->log, LOG_WARNING, "app %s failed an event %d times: %s", a->entry.name, TRIES,
-             full ? "it sends more than its output can ever hold" : pure_error_text(error));
+    report_refused(a);
     if (++a->failures_in_row == FAILURES_IN_A_ROW)
         suspend(a, PE_APP_FAILED, "it has failed too many events in a row");
     return true;
@@ -74,17 +102,29 @@ static bool unit_failed(struct owned_app *a)
 
 static void unit_succeeded(struct owned_app *a)
 {
-    a->tries = 0;
+    *tries_of(a) = 0;
     a->failures_in_row = 0;
+    a->needed = 0;
 }
 
 /* --- giving events --- */
 
+/* The clock is looked at after 1, 2, 4 … 64 events, and after each one while they are slow. */
+static bool time_spent(struct owned_app *a)
+{
+    if (a->events < a->clock_due)
+        return false;
+    uint64_t now_ns = io_now_ns(a->loop->io);
+    uint64_t each_ns = (now_ns - a->clock_ns) / a->clock_step;
+    a->clock_step = each_ns > SLOW_EVENT_NS ? 1 : (uint32_t)min_u64(2 * a->clock_step, 64);
+    a->clock_due = a->events + a->clock_step;
+    a->clock_ns = now_ns;
+    return now_ns >= a->deadline_ns;
+}
+
 static bool budget_spent(struct owned_app *a)
 {
-    if (a->events >= TURN_EVENTS || a->bytes >= TURN_BYTES || a->turn.over)
-        return true;
-    return a->events % 64 == 0 && a->events > 0 && io_now_ns(a->loop->io) >= a->deadline_ns;
+    return a->events >= TURN_EVENTS || a->bytes >= TURN_BYTES || a->turn.over || time_spent(a);
 }
 
 enum given { GIVEN_ALL, GIVEN_SOME, GIVEN_FAILED };
@@ -119,6 +159,11 @@ static enum given give(struct owned_app *a, struct events *left, bool whole)
         a->events++;
         a->bytes += framed;
     }
+    if (failed) {
+        a->failed_event = event.name;
+        a->failed_source = event.source;
+        a->failed_number = event.number;
+    }
     if (failed && whole) {
         at = left->bytes.data;
         event.number = left->first;
@@ -131,8 +176,11 @@ static enum given give(struct owned_app *a, struct events *left, bool whole)
     counter_add(&a->entry.report.stored, done.records);
     if (done.records > 0)
         unit_succeeded(a);
-    if (app_state_keep(&a->state, &done) < 0)
-        suspend(a, PE_APP_FAILED, "the log of its events is full");
+    int kept = app_state_keep(&a->state, &done);
+    if (kept == PE_TOO_LARGE && !failed)
+        kept = app_state_snapshot(&a->state); /* then there is nothing to log */
+    if (kept < 0)
+        suspend(a, kept, "what it was given cannot be kept");
     if (failed)
         return GIVEN_FAILED;
     return left->records > 0 ? GIVEN_SOME : GIVEN_ALL;
@@ -170,10 +218,13 @@ static void report_news(struct owned_app *a, const struct run *run, enum stream_
 {
     int size = (int)run->source.size;
     const char *source = (const char *)run->source.data;
-    if (news == STREAM_NEW_EPOCH) {
-        counter_add(&a->entry.report.epochs, 1);
+    uint64_t epochs = counter_read(&a->entry.report.epochs);
+    if (news == STREAM_NEW_EPOCH)
+        counter_add(&a->entry.report.epochs, ++epochs > 0);
+    if (news == STREAM_NEW_EPOCH && (epochs & (epochs - 1)) == 0) {
         log_line(a->log, LOG_WARNING,
-                 "app %s: %.*s began anew: its store was lost, or it keeps none; its records count from %llu",
+                 "app %s: %.*s began anew: its store was lost, it keeps none, or two hosts have one name; "
+                 "records count from %llu",
                  a->entry.name, size, source, (unsigned long long)run->base);
     } else if (news == STREAM_ROLLED_BACK) {
         log_line(a->log, LOG_ERROR, "app %s: records of %.*s up to %llu were stored once and are lost here",
@@ -191,7 +242,7 @@ static bool enter_stream(struct owned_app *a, struct events *left)
     enum stream_news news;
     int error = streams_find(&a->streams, &a->current.run, &cursor, &news);
     if (error < 0) {
-        finish(a, error, 0);
+        finish(a, error, error == PE_STREAM_GAP ? a->current.run.base : 0);
         return false;
     }
     report_news(a, &a->current.run, news);
@@ -346,9 +397,23 @@ static bool held_back(const struct owned_app *a, unsigned inlet, bool waiting)
     return waiting && !(inlet > 0 && a->inners[inlet - 1].cyclic);
 }
 
+/* Whoever asks for the state of an app that waits is told, if no events came before. */
+static void show_while_waiting(struct owned_app *a)
+{
+    struct stream_position behind = a->inbox_at;
+    struct run run;
+    while (!a->current.under_way && inbox_next_run(&a->entry.inbox, &behind, &run) && run.kind == RUN_SHOW) {
+        a->inbox_at = behind;
+        a->current.run = run;
+        enter_run(a);
+    }
+}
+
 static bool take_turn(struct owned_app *a, bool waiting)
 {
     enum fed fed = FED_ALL;
+    if (waiting)
+        show_while_waiting(a);
     for (unsigned i = 0; i <= a->inner_count && fed == FED_ALL; i++) {
         a->inlet = (a->next_inlet + i) % (a->inner_count + 1);
         if (held_back(a, a->inlet, waiting))
@@ -391,6 +456,42 @@ static void refuse_all(struct owned_app *a)
     commit(a);
 }
 
+static struct outlet *waited_for(const struct owned_app *a)
+{
+    for (uint32_t i = 0; i < a->turn.output_count; i++) {
+        if (a->turn.outlets[i].waiting)
+            return a->turn.outlets[i].outlet;
+    }
+    return a->full;
+}
+
+/* An app that waits for an outlet which delivers is ordinary; one that waits for an outlet which does not is
+ * worth a line. */
+static void see_waiting(struct owned_app *a, bool waiting)
+{
+    struct outlet *o = waiting ? waited_for(a) : NULL;
+    atomic_store_explicit(&a->entry.report.waits_for, o, memory_order_relaxed);
+    set_condition(a, waiting ? APP_WAITING : APP_RUNNING);
+    if (o && o != a->waits_said &&
+        atomic_load_explicit(&o->report.state, memory_order_relaxed) != OUTLET_OK) {
+        log_line(a->log, LOG_WARNING,
+                 "app %s takes no more events: its output %s is full and does not deliver", a->entry.name,
+                 o->output);
+        a->waits_said = o;
+    } else if (!waiting && a->waits_said) {
+        log_line(a->log, LOG_NOTICE, "app %s takes events again", a->entry.name);
+        a->waits_said = NULL;
+    }
+}
+
+static void begin_budget(struct owned_app *a, uint64_t now_ns)
+{
+    a->deadline_ns = now_ns + TURN_NS;
+    a->events = a->bytes = 0;
+    a->clock_ns = now_ns;
+    a->clock_due = a->clock_step = 1;
+}
+
 static bool run(struct task *task, uint64_t now_ns)
 {
     struct owned_app *a = container_of(task, struct owned_app, task);
@@ -402,9 +503,8 @@ static bool run(struct task *task, uint64_t now_ns)
         return false;
     bool was_full = waits_for_room(a);
     bool waiting = turn_waits(&a->turn) || was_full;
-    set_condition(a, waiting ? APP_WAITING : APP_RUNNING);
-    a->deadline_ns = now_ns + TURN_NS;
-    a->events = a->bytes = 0;
+    see_waiting(a, waiting);
+    begin_budget(a, now_ns);
     bool more = take_turn(a, waiting);
     if (a->events > 0)
         counter_add(&a->entry.report.turns, 1);
@@ -413,7 +513,7 @@ static bool run(struct task *task, uint64_t now_ns)
         return true; /* one more round, to refuse what is there */
     if (!a->full)
         return more;
-    set_condition(a, APP_WAITING);
+    see_waiting(a, true);
     return more || !was_full || !waits_for_room(a);
 }
 
@@ -457,7 +557,7 @@ int owned_app_init(struct owned_app *a, const struct config_app *config, const s
         return error;
     a->entry.inbox.owner = &loop->board;
     a->entry.inbox.owner_slot = a->task.slot;
-    char reason[160];
+    char reason[256];
     if (!app)
         suspend_from_the_start(a, why);
     else if (app_state_open(&a->state, app, config->arg, reason, sizeof reason) < 0)

@@ -11,8 +11,7 @@
  *
  * An app that waits takes nothing from the front or from other apps, except from those that it feeds itself,
  * directly or through others: a cycle of full outlets would never come down otherwise. What comes into a
- * cycle from outside leaves an eighth of each outlet free, so that a cycle that does not multiply its records
- * always has room to go on: were all its apps stuck, all its outlets would be more than 7/8 full. */
+ * cycle from outside leaves an eighth of each outlet free (docs/decisions/0004). */
 #ifndef PURE_HOST_OWNED_APP_H
 #define PURE_HOST_OWNED_APP_H
 
@@ -26,6 +25,7 @@
 #define TURN_EVENTS       8192
 #define TURN_BYTES        (256 * 1024)
 #define TURN_NS           (2 * NS_PER_MS)
+#define SLOW_EVENT_NS     (50 * NS_PER_US)
 #define TRIES             3
 #define FAILURES_IN_A_ROW 8
 
@@ -34,6 +34,7 @@ struct inner_inlet {
     struct outlet *outlet;
     const char *event; /* the name its records get as events */
     char source[2 * OUTLET_NAME_MAX + 1];
+    unsigned tries;               /* of the unit at its head, that failed */
     bool cyclic;                  /* this app feeds the outlet's app */
     struct stream_position given; /* before it: given to the app in this turn or earlier */
 };
@@ -67,14 +68,21 @@ struct owned_app {
     struct outlet
         *full; /* a unit did not fit in it; it waits until at most `full_until` bytes are held there */
     uint64_t full_until;
-    unsigned full_inlet;      /* the inlet whose unit that is */
-    bool in_cycle;            /* some inner inlet is cyclic */
-    unsigned tries;           /* of the unit at hand, that failed */
+    uint64_t needed;     /* what the unit at hand was taken to need when it waited last; 0: it has not */
+    unsigned full_inlet; /* the inlet whose unit that is */
+    bool in_cycle;       /* some inner inlet is cyclic */
+    const struct outlet *waits_said; /* the log has a line that the app waits for it */
+    /* of the unit that failed last; the texts are valid until the next run is entered */
+    const char *failed_event, *failed_source;
+    uint64_t failed_number;
+    unsigned tries;           /* of the unit at the inbox's head, that failed */
     unsigned failures_in_row; /* units refused since one succeeded */
     /* the turn under way */
     unsigned inlet;
     uint64_t deadline_ns;
     uint64_t events, bytes;
+    uint64_t clock_ns, clock_due; /* when the clock was looked at last; at which event it is next */
+    uint32_t clock_step;
 };
 
 /* Opens `app`; NULL (with the reason in `why`) or an app that does not open is suspended from the start.

@@ -7,8 +7,14 @@
 struct dns;
 
 struct platform {
+    bool probed;     /* io_uring is there, and may be used */
     struct dns *dns; /* of the sending loop, while it is open; a host has at most one (config.h: loops) */
 };
+
+/* First thing in a process, before a descriptor is opened: whichever of 0 to 2 is closed becomes /dev/null,
+ * lest a connection gets its number and what is written to stderr; the limit of open files is raised as far
+ * as it may be. 0 or a negative errno. */
+int platform_prepare(void);
 
 /* Fills in the options; `platform` outlives them. The epoll variant then puts its own open_io in. */
 void platform_options(struct platform *platform, struct host_options *options);

@@ -18,9 +18,10 @@ enum app_condition {
 
 /* What an app's owner says of it. Single writer: the owner. */
 struct app_report {
-    _Atomic int condition;   /* enum app_condition */
-    _Atomic int error;       /* why it is suspended */
-    _Atomic uint64_t stored; /* events stored: the number of the last */
+    _Atomic int condition;            /* enum app_condition */
+    struct outlet *_Atomic waits_for; /* APP_WAITING: a full outlet */
+    _Atomic int error;                /* why it is suspended */
+    _Atomic uint64_t stored;          /* events stored: the number of the last */
     _Atomic uint64_t turns;
     _Atomic uint64_t failures;   /* tries of events that failed */
     _Atomic uint64_t refused;    /* events given up on after their tries */
@@ -35,7 +36,7 @@ struct registry_app {
     const char *name;
     struct inbox inbox;
     struct app_report report;
-    char failure[160]; /* why it is suspended from the start (its module), or ""; never changes */
+    char failure[256]; /* why it is suspended from the start (its module), or ""; never changes */
 };
 
 struct registry_loop {

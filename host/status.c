@@ -43,6 +43,15 @@ static void write_why(struct text *t, struct registry_app *app)
     text_json(t, app->failure[0] ? app->failure : pure_error_text(error < 0 ? error : PE_APP_SUSPENDED));
 }
 
+static void write_wait(struct text *t, struct registry_app *app)
+{
+    const struct outlet *o = atomic_load_explicit(&app->report.waits_for, memory_order_relaxed);
+    if (!o || condition_of(app) != APP_WAITING)
+        return;
+    text_format(t, ",\"waits_for\":");
+    text_json(t, o->output);
+}
+
 static void write_error(struct text *t, struct outlet *o)
 {
     char text[sizeof o->report.text];
@@ -61,6 +70,7 @@ static void write_app(struct text *t, struct registry_app *app)
     text_json(t, app->name);
     text_format(t, ",\"condition\":\"%s\"", condition_name(condition_of(app)));
     write_why(t, app);
+    write_wait(t, app);
     text_format(t, ",\"stored\":%llu,\"failures\":%llu,\"refused\":%llu",
                 (ull)counter_read(&app->report.stored), (ull)counter_read(&app->report.failures),
                 (ull)counter_read(&app->report.refused));
@@ -85,9 +95,9 @@ static void write_outlet(struct text *t, struct outlet *o, uint64_t wall_ms)
     write_destination(t, o, wall_ms);
     text_format(t, ",\"held_bytes\":%u,\"held_records\":%u,\"capacity\":%llu", held.held_bytes,
                 held.held_records, (ull)o->queue.capacity);
-    text_format(t, ",\"tries\":%llu,\"failures_in_a_row\":%llu,\"failures\":%llu,\"refused\":%llu}",
-                (ull)counter_read(&o->report.tries), (ull)counter_read(&o->report.failures),
-                (ull)counter_read(&o->report.failures_total), (ull)counter_read(&o->report.refused));
+    text_format(t, ",\"stored\":%llu,\"requests\":%llu,\"failures_in_a_row\":%llu,\"failures\":%llu}",
+                (ull)counter_read(&o->report.stored), (ull)counter_read(&o->report.requests),
+                (ull)counter_read(&o->report.failures), (ull)counter_read(&o->report.failures_total));
 }
 
 void status_write(struct front *front, struct text *t)

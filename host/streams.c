@@ -70,6 +70,9 @@ int streams_find(struct streams *s, const struct run *run, struct stream_cursor 
     assert(run->source.size <= SOURCE_NAME_MAX);
     *news = STREAM_KNOWN;
     struct stream_cursor *c = look_up(s, run->source);
+    bool gap = run->first > run->base + 1; /* then it says nothing that is worth to be believed */
+    if (!c && gap)
+        return PE_STREAM_GAP;
     if (!c) {
         *news = STREAM_NEW;
         return add(s, run, cursor);
@@ -78,9 +81,11 @@ int streams_find(struct streams *s, const struct run *run, struct stream_cursor 
     if (memcmp(c->epoch, run->epoch, EPOCH_BYTES) != 0) {
         if (retired(c, run->epoch))
             return PE_STREAM_RETIRED;
+        if (gap)
+            return PE_STREAM_GAP;
         begin_epoch(c, run);
         *news = STREAM_NEW_EPOCH;
-    } else if (c->stored < run->base) {
+    } else if (c->stored < run->base && !gap) {
         c->stored = run->base;
         *news = STREAM_ROLLED_BACK;
     }

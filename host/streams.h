@@ -10,7 +10,7 @@
 #include "host/inbox.h"
 
 #define STREAMS_MAX    1024 /* identities an app keeps */
-#define RETIRED_EPOCHS 4
+#define RETIRED_EPOCHS 16
 
 struct stream_cursor {
     char source[SOURCE_NAME_MAX + 1];
@@ -32,8 +32,9 @@ void streams_dispose(struct streams *s);
 
 /* Finds the cursor of a RUN_STREAM, making it if need be: a stream not known begins at what its sender has
  * been told is stored (run->base), and a cursor behind that is moved up to it: this host has lost what it
- * said was stored. `*news` says which of these it was. 0; PE_STREAM_RETIRED; PE_FULL: too many streams;
- * -ENOMEM. */
+ * said was stored. `*news` says which of these it was. A run that itself begins behind a gap
+ * changes nothing where it would be the first to be believed: PE_STREAM_GAP. 0; PE_STREAM_RETIRED; PE_FULL:
+ * too many streams; -ENOMEM. */
 int streams_find(struct streams *s, const struct run *run, struct stream_cursor **cursor,
                  enum stream_news *news);
 

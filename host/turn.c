@@ -16,19 +16,35 @@ void turn_dispose(struct pure_turn *turn)
     turn->outlets = NULL;
 }
 
-static int failed(struct pure_turn *turn, int error, struct outlet *full)
+static int failed(struct pure_turn *turn, uint32_t output, size_t size, int error)
 {
     if (turn->error == 0) {
         turn->error = error;
-        turn->full = full;
+        turn->failed_output = output;
+        turn->failed_bytes = size;
+        if (error == PE_FULL) {
+            const struct turn_outlet *to = &turn->outlets[output];
+            turn->full = to->outlet;
+            turn->needs = to->outlet->queue.tail.bytes - to->mark.bytes + record_framed_size(size);
+        }
     }
     return error;
+}
+
+/* Whether the record leaves as much free as it must. */
+static bool spares(const struct pure_turn *turn, struct outlet *o, size_t size)
+{
+    uint64_t room = turn_room(turn, o), framed = record_framed_size(size);
+    if (!turn->sparing || record_queue_held(&o->queue) + framed <= room)
+        return true;
+    record_queue_see_freed(&o->queue);
+    return record_queue_held(&o->queue) + framed <= room;
 }
 
 int pure_send(struct pure_turn *turn, uint32_t output, const void *data, size_t size)
 {
     if (output >= turn->output_count)
-        return failed(turn, PE_NO_OUTPUT, NULL);
+        return failed(turn, output, size, PE_NO_OUTPUT);
     struct turn_outlet *to = &turn->outlets[output];
     if (turn->replaying || !to->outlet)
         return 0;
@@ -36,15 +52,12 @@ int pure_send(struct pure_turn *turn, uint32_t output, const void *data, size_t 
         to->unit = turn->unit;
         to->mark = to->outlet->queue.tail;
     }
-    int error = outlet_queue(to->outlet, data, size);
+    int error = spares(turn, to->outlet, size) ? outlet_queue(to->outlet, data, size) : PE_FULL;
     if (error < 0)
-        return failed(turn, error, error == PE_FULL ? to->outlet : NULL);
+        return failed(turn, output, size, error);
     to->touched = true;
-    if (outlet_over(to->outlet)) {
+    if (outlet_over(to->outlet))
         turn->over = true;
-        if (turn->sparing && record_queue_held(&to->outlet->queue) > to->outlet->queue.capacity / 8 * 7)
-            return failed(turn, PE_FULL, to->outlet);
-    }
     turn->sends++;
     return 0;
 }

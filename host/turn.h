@@ -21,13 +21,16 @@ struct turn_outlet {
 struct pure_turn {
     struct turn_outlet *outlets; /* by output index */
     uint32_t output_count;
-    uint32_t waiting;    /* how many outlets are waited for */
-    uint64_t unit;       /* counts up; never 0 in a turn */
-    uint64_t sends;      /* of this turn */
-    bool replaying;      /* events are given again to rebuild the state: nothing is sent */
-    bool sparing;        /* its units must leave an eighth of each outlet free */
-    bool over;           /* an outlet this turn sent to is over 75 %: the turn should end */
-    int error;           /* the first failed send of the unit */
+    uint32_t waiting;       /* how many outlets are waited for */
+    uint64_t unit;          /* counts up; never 0 in a turn */
+    uint64_t sends;         /* of this turn */
+    bool replaying;         /* events are given again to rebuild the state: nothing is sent */
+    bool sparing;           /* its units must leave an eighth of each outlet free */
+    bool over;              /* an outlet this turn sent to is over 75 %: the turn should end */
+    int error;              /* the first failed send of the unit */
+    uint32_t failed_output; /* of `error` */
+    size_t failed_bytes;    /* of the record that `error` is about */
+    uint64_t needs;      /* PE_FULL: framed bytes that the unit sent to `full`, the failed record included */
     struct outlet *full; /* the outlet of a PE_FULL */
 };
 
@@ -40,6 +43,12 @@ static inline void turn_begin_unit(struct pure_turn *turn)
     turn->unit++;
     turn->error = 0;
     turn->full = NULL;
+}
+
+/* The most bytes that the outlet may hold by this turn's units. */
+static inline uint64_t turn_room(const struct pure_turn *turn, const struct outlet *o)
+{
+    return turn->sparing ? o->queue.capacity - o->queue.capacity / 8 : o->queue.capacity;
 }
 
 /* Takes back the unit's sends. */

@@ -140,7 +140,7 @@ static bool shut_down(struct uring *u, struct io_op *op)
 
 /* The kernel gives reads and writes of files that know no non-blocking way (signals, terminals, many file
  * systems) to a worker thread as well. Instead the ring polls, and the call is made once it will not block:
- * for a pipe that is so for PIPE_BUF bytes. */
+ * for a pipe with no other writer that is so for PIPE_BUF bytes (io.h). */
 static int transfer(const struct io_op *op)
 {
     size_t size = min_size(op->size, PIPE_BUF);
@@ -156,13 +156,37 @@ static size_t send_bytes(const struct io_op *op)
     return bytes;
 }
 
+/* The backend_word of an IO_SEND: in which wait it was handed over, and whether one of this op had to wait
+ * for room before. The owner uses one op for all sends of a connection and zeroes it for the next. */
+#define SEND_WAITED UINT64_C(1)
+
+static uint64_t handed_over_now(const struct uring *u)
+{
+    return u->waits << 1;
+}
+
+static void note_send(const struct uring *u, struct io_op *op, int result)
+{
+    bool waited = (op->backend_word & ~SEND_WAITED) != handed_over_now(u);
+    if (waited || (result >= 0 && (size_t)result < send_bytes(op)))
+        op->backend_word |= SEND_WAITED;
+}
+
 /* Whether the send will most likely complete, if only in part, while it is submitted: it is small, or all
- * that was sent before on its socket has been acknowledged, so that there is room. */
+ * that was sent before on its socket has been acknowledged, so that there is room. Where a send had to wait
+ * once, being small says nothing any more: so a peer that does not read can delay others by PATIENCE_NS once
+ * a connection, not once a send. */
 static bool ends_at_once(const struct io_op *op)
 {
     int unacknowledged;
-    return send_bytes(op) <= SMALL_SEND_BYTES ||
+    return (send_bytes(op) <= SMALL_SEND_BYTES && !(op->backend_word & SEND_WAITED)) ||
            (ioctl(op->fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0);
+}
+
+static void count_send(struct uring *u, struct io_op *op)
+{
+    u->quick_sends += ends_at_once(op);
+    op->backend_word = handed_over_now(u) | (op->backend_word & SEND_WAITED);
 }
 
 static bool hand_over(struct uring *u, struct io_op *op)
@@ -175,8 +199,8 @@ static bool hand_over(struct uring *u, struct io_op *op)
         return false;
     prepare(sqe, op);
     u->in_flight++;
-    if (op->kind == IO_SEND && ends_at_once(op))
-        u->quick_sends++;
+    if (op->kind == IO_SEND)
+        count_send(u, op);
     return true;
 }
 
@@ -356,6 +380,8 @@ static void deliver_op(struct uring *u, const struct io_uring_cqe *cqe)
         counter_add(&u->io.counters.no_buffers, 1);
         u->buffers.exhausted = true;
     }
+    if (op->kind == IO_SEND)
+        note_send(u, op, cqe->res);
     bool ready = cqe->res >= 0 && (op->kind == IO_READ || op->kind == IO_WRITE);
     io_complete(&u->io, op, ready ? transfer(op) : cqe->res, more);
 }
@@ -397,6 +423,7 @@ static int wait_for(struct io *io, struct io_op *first, struct io_op *cancels, u
             return error;
         u->enabled = true;
     }
+    u->waits++;
     bool all = hand_over_all(u, first);
     all = hand_over_cancels(u, cancels, all);
     if (!all || u->shut)

@@ -16,6 +16,7 @@ struct uring {
     _Atomic bool on_futex; /* the last sleep was, or the next will be, on io.sleep and not in the ring */
     bool wake_armed;       /* the read of wake_fd is in flight */
     unsigned quick_sends;  /* handed over in this wait */
+    uint64_t waits;        /* ever; the one under way counts */
     int wake_fd;           /* an eventfd */
     uint64_t wake_count;   /* where that read goes; of no interest */
     struct io_op *shut; /* IO_SHUTDOWNs done in this wait; delivered before it ends, so empty between waits */
@@ -31,8 +32,9 @@ int ring_enable(struct io_uring *ring);
 void ring_tear_down(struct io_uring *ring, struct buffers *buffers);
 
 /* The names of the operations and features that the seam needs and this ring lacks, separated by ", "; "" if
- * none. The ring is not restricted yet: ring_set_up calls this in between. */
-void ring_missing(struct io_uring *ring, char *names, size_t size);
+ * none. The ring is not restricted yet: ring_set_up calls this in between. 0, or the negative errno with
+ * which the kernel did not answer. */
+int ring_missing(struct io_uring *ring, char *names, size_t size);
 
 /* Small calls that do not block (socket.c). */
 int uring_socket(struct io *io, int family, const struct io_socket_options *options);

@@ -46,19 +46,25 @@ static void append_name(char *names, size_t size, const char *name)
     snprintf(names + used, size - used, "%s%s", used ? ", " : "", name);
 }
 
-void ring_missing(struct io_uring *ring, char *names, size_t size)
+int ring_missing(struct io_uring *ring, char *names, size_t size)
 {
+    struct {
+        struct io_uring_probe probe;
+        struct io_uring_probe_op operations[IORING_OP_LAST];
+    } answer = {0};
     names[0] = '\0';
     for (size_t i = 0; i < ARRAY_SIZE(features); i++) {
         if (!(ring->features & features[i].feature))
             append_name(names, size, features[i].name);
     }
-    struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
+    int error = io_uring_register_probe(ring, &answer.probe, IORING_OP_LAST);
+    if (error < 0)
+        return error;
     for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
-        if (!probe || !io_uring_opcode_supported(probe, operations[i].opcode))
+        if (!io_uring_opcode_supported(&answer.probe, operations[i].opcode))
             append_name(names, size, operations[i].name);
     }
-    io_uring_free_probe(probe);
+    return 0;
 }
 
 /* Once the ring is enabled, whatever is not named here is refused (EACCES): other operations, other flags,
@@ -88,8 +94,9 @@ int ring_set_up(struct io_uring *ring, struct buffers *buffers, const struct uri
     if (error < 0)
         return error;
     char missing[256];
-    ring_missing(ring, missing, sizeof missing);
-    error = missing[0] ? -EOPNOTSUPP : restrict_ring(ring);
+    error = ring_missing(ring, missing, sizeof missing);
+    if (error == 0)
+        error = missing[0] ? -EOPNOTSUPP : restrict_ring(ring);
     if (error == 0)
         error = buffers_init(buffers, ring, options->buffers, options->buffer_bytes);
     if (error < 0)

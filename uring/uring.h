@@ -26,12 +26,16 @@ extern const struct uring_options uring_defaults;
  * 0 or a negative errno; uring_probe turns the latter into something for people. */
 int uring_open(struct io **io, const struct uring_options *options);
 
-/* Whether this kernel, as this process sees it, offers what uring_open needs. 0, or PE_KERNEL with one line
- * in `why` that names the cause and the remedy. */
+/* Whether this kernel, as this process sees it, offers what uring_open and waiting need: sets up a small ring
+ * of the same kind and enters it. 0, or PE_KERNEL with one line in `why` that names the cause and the remedy.
+ */
 int uring_probe(char *why, size_t size);
 
-/* What uring_probe says, as a function of what it saw. `error`: the negative errno of the set-up; `sysctl`:
+/* The system calls, in the order in which the probe makes them. */
+enum uring_call { URING_SETUP, URING_REGISTER, URING_ENTER };
+
+/* What uring_probe says, as a function of what it saw. `error`: the negative errno of `call`; `sysctl`:
  * kernel.io_uring_disabled, -1 where there is none (it came with 6.6); `release`: uname's. */
-void uring_explain(int error, int sysctl, const char *release, char *why, size_t size);
+void uring_explain(enum uring_call call, int error, int sysctl, const char *release, char *why, size_t size);
 
 #endif

@@ -73,6 +73,8 @@ static uint64_t rest_ns(struct wire *w, const struct answer *a)
 static void rest(struct wire *w, uint64_t now_ns, int error, const struct answer *a, const char *text)
 {
     uint64_t delay_ns = rest_ns(w, a);
+    if (atomic_load_explicit(&w->hurried, memory_order_relaxed))
+        delay_ns = min_u64(delay_ns, DELIVERY_HURRIED_REST_NS);
     w->rest_until_ns = now_ns + delay_ns;
     if (power_of_two(w->failures))
         log_line(w->log, LOG_WARNING, "%s.%s: %s (%llu in a row; again in %.1f s)", w->outlet.app,

@@ -7,6 +7,9 @@
 /* The most by which a Retry-After can lengthen the wire's own back-off. */
 #define DELIVERY_RETRY_AFTER_MAX_NS (7200 * NS_PER_S)
 
+/* The longest rest of a wire that was told to hurry. */
+#define DELIVERY_HURRIED_REST_NS (200 * NS_PER_MS)
+
 /* The peer answered a request. */
 void delivery_answered(struct wire *w, uint64_t now_ns, const struct wire_flight *flight,
                        const struct answer *answer);

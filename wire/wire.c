@@ -204,7 +204,7 @@ static void send_request(struct wire *w, uint64_t now_ns)
     w->flights[number % CONNECTION_PIPELINE_MAX] = (struct wire_flight){batch, w->series};
     w->next = batch.end;
     w->sent_records = max_u64(w->sent_records, batch.end.records);
-    counter_add(&w->outlet.report.tries, 1);
+    counter_add(&w->outlet.report.requests, 1);
     struct iovec parts[] = {{(void *)head.data, head.size}, {(void *)batch.body.data, batch.body.size}};
     stream_send(&w->stream, parts, batch.body.size > 0 ? 2 : 1);
 }
@@ -284,6 +284,8 @@ static bool run(struct task *task, uint64_t now_ns)
     struct connection *c = &w->connection;
     connection_tick(c, now_ns);
     check_lookup(w, now_ns);
+    if (atomic_load_explicit(&w->hurried, memory_order_relaxed))
+        w->rest_until_ns = min_u64(w->rest_until_ns, now_ns + DELIVERY_HURRIED_REST_NS);
     settle_answers(w, now_ns);
     if (c->phase == CONNECTION_CLOSED)
         settle_closed(w, now_ns);
@@ -320,8 +322,7 @@ static void set_limits(struct wire *w, const struct wire_options *o)
 
 static void set_destination(struct wire *w, const struct url *url)
 {
-    int path = (int)min_size(strcspn(url->target, "?"), sizeof w->endpoint);
-    snprintf(w->endpoint, sizeof w->endpoint, "http://%.90s%.*s", url->authority, path, url->target);
+    snprintf(w->endpoint, sizeof w->endpoint, "http://%.100s", url->authority);
     addresses_init(&w->addresses, url);
     w->name = (struct resolver_request){.done = looked_up, .port = url->port};
     memcpy(w->name.name, url->host, sizeof w->name.name);
@@ -389,6 +390,12 @@ int wire_change(struct wire *w, const struct wire_options *options)
     drop_change(atomic_exchange(&w->change, change));
     board_post(&w->loop->board, w->task.slot);
     return 0;
+}
+
+void wire_hurry(struct wire *w)
+{
+    atomic_store_explicit(&w->hurried, true, memory_order_relaxed);
+    board_post(&w->loop->board, w->task.slot);
 }
 
 void wire_stop(struct wire *w)

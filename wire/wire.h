@@ -54,8 +54,9 @@ struct wire {
     struct log *log;
     enum wire_mode mode;
     uint8_t epoch[WIRE_EPOCH_BYTES]; /* never changes */
-    char endpoint[128]; /* "http://host/path" for people: without the query, which may hold secrets; cut */
+    char endpoint[128]; /* "http://host" for people: the path and the query of a webhook may be secrets */
     bool stopping;
+    _Atomic bool hurried;               /* rests are short from now on */
     struct wire_change *_Atomic change; /* handed over and not taken yet; NULL: none */
 
     struct request request;
@@ -99,6 +100,10 @@ int wire_init(struct wire *w, const struct wire_options *options, const char *ap
  * the requests in flight are answered or given up; a disabled wire is tried again; records, their numbers and
  * the epoch stay (options->epoch is not looked at). 0, PE_CONFIG or -ENOMEM: nothing has changed. */
 int wire_change(struct wire *w, const struct wire_options *options);
+
+/* Any thread: the host stops, so that this is the last chance for what is held. Rests, the one under way
+ * included, are cut to DELIVERY_HURRIED_REST_NS, whatever back-off and peer say. */
+void wire_hurry(struct wire *w);
 
 /* On the loop's thread: ends the wire in order. What is not answered counts as not delivered. */
 void wire_stop(struct wire *w);

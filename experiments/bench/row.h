@@ -20,7 +20,7 @@
     X(send_enters, "pure_io_enters_total{loop=\"pure-send\"")     \
     X(send_wakes, "pure_io_wakes_total{loop=\"pure-send\"")       \
     X(send_notices, "pure_loop_notices_total{loop=\"pure-send\"") \
-    X(requests, "pure_outlet_tries_total")                        \
+    X(requests, "pure_outlet_requests_total")                     \
     X(front_requests, "pure_front_requests_total")                \
     X(turns, "pure_app_turns_total")
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # What the documents promise: the example in docs/app.md compiles, loads and opens; docs/configuration.md
-# names every key and no other; the demo's configuration is right; links between the documents lead somewhere.
+# names every key and no other; the demo's configuration is right; links between the documents lead somewhere,
+# here and where they are installed.
 set -u
 host=build/release/pure-host
 cflags="-std=gnu11 -O2 -Wall -Wextra -Werror -fPIC"
@@ -15,9 +16,7 @@ wrong() {
 
 example_app() {
     sed -n '/^```c$/,/^```$/p' docs/app.md | sed '/^```/d' >"$scratch/threshold.c"
-    mkdir "$scratch/pure"
-    cp host/app.h "$scratch/pure/app.h"
-    gcc $cflags -I "$scratch" -shared -o "$scratch/threshold.so" "$scratch/threshold.c" || return 1
+    gcc $cflags -Ibuild/include -shared -o "$scratch/threshold.so" "$scratch/threshold.c" || return 1
     printf '[app heat]\nmodule = ./threshold.so\narg = 30\n[output heat.alarm]\nwire = http://127.0.0.1:8080/\n' \
         >"$scratch/heat.conf"
     "$host" check -c "$scratch/heat.conf"
@@ -41,10 +40,23 @@ links() {
     done
 }
 
+# What an installation has: its documents lead to each other, and the man page to them.
+installed() {
+    local root=$scratch/root name
+    ${MAKE:-make} -s install DESTDIR="$root" PREFIX=/usr DEPS=skip >"$scratch/install" 2>&1 || cat "$scratch/install"
+    (cd "$root/usr/share/doc/pure-host" && links)
+    for name in $(grep -o '/usr/share/doc/[a-z./-]*[a-z]' "$root/usr/share/man/man1/pure-host.1"); do
+        [ -e "$root$name" ] || echo "the man page names $name, which is not installed"
+    done
+    grep -rl '@[A-Z]*@' "$root/usr/share" "$root/usr/lib/systemd"
+}
+
 example_app || wrong "docs/app.md: the example is not right"
 [ -n "$(known_keys)" ] || wrong "no keys found in host/config_keys.c"
 diff <(known_keys) <(documented_keys) || wrong "docs/configuration.md: not the keys that the host knows"
 "$host" check -c docs/examples/demo.conf || wrong "docs/examples/demo.conf is not right"
 broken=$(links)
 [ -z "$broken" ] || wrong "$broken"
+lacking=$(installed)
+[ -z "$lacking" ] || wrong "installed: $lacking"
 exit $status

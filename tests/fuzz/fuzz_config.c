@@ -1,4 +1,4 @@
-/* The configuration, from memory: whatever a file holds, it is loaded or refused with one line of text. A
+/* The configuration, from memory: whatever a file holds, it is loaded or refused with lines of text. A
  * file that would read other files or the environment is left out: what it does is not up to the input. */
 #include "host/config.h"
 
@@ -25,8 +25,9 @@ static void check_loaded(const struct config *config)
     }
 }
 
-static void check_refused(const char *error)
+static void check_refused(void *context, const char *error)
 {
+    ++*(unsigned *)context;
     assert(strncmp(error, "x.conf:", 7) == 0);
     for (const char *at = error; *at; at++)
         assert((unsigned char)*at >= ' ' && *at != 0x7f);
@@ -35,13 +36,15 @@ static void check_refused(const char *error)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct config config;
-    char error[1024] = "";
+    unsigned problems = 0;
+    const struct config_listener listener = {check_refused, &problems, 20};
     if (size > 65536 || reads_elsewhere(data, size))
         return 0;
-    if (config_load_text(&config, "x.conf", span_of(data, size), error, sizeof(error)) < 0) {
-        check_refused(error);
+    if (config_load_text_all(&config, "x.conf", span_of(data, size), &listener) < 0) {
+        assert(problems > 0 && problems <= 20);
         return 0;
     }
+    assert(problems == 0);
     check_loaded(&config);
     config_dispose(&config);
     return 0;

@@ -3,6 +3,7 @@
 #include "host/cli.h"
 #include "host/cli_http.h"
 #include "host/cli_json.h"
+#include "host/cli_status.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -97,11 +98,20 @@ static int open_io(void *context, struct io **io, char *why, size_t why_size)
     return 0;
 }
 
+static void fill_random(void *context, void *bytes, size_t size)
+{
+    (void)context;
+    memset(bytes, 7, size);
+}
+
 static struct host_options fake_options(struct fake *fake)
 {
     the_fake = fake;
-    return (struct host_options){
-        .context = fake, .open_io = open_io, .load_module = load_module, .unload_module = unload_module};
+    return (struct host_options){.context = fake,
+                                 .open_io = open_io,
+                                 .load_module = load_module,
+                                 .unload_module = unload_module,
+                                 .fill_random = fill_random};
 }
 
 /* --- check --- */
@@ -146,11 +156,13 @@ static void check_names_each_problem_with_its_line(void **state)
     assert_int_equal(result.problems, 4);
     assert_true(result.kernel);
     assert_string_equal(
-        said, "x.conf:6: [output a.cluod]: the module has no output 'cluod': did you mean 'cloud'?\n"
-              "x.conf:8: [output a.elsewhere]: the module has no output 'elsewhere': known are log, cloud\n"
-              "x.conf:1: [app a]: the app does not open: arg is bad\n"
-              "x.conf:4: [app b]: the module cannot be used: it is not there\n"
-              "the kernel: io_uring is switched off\n");
+        said,
+        "pure-host: x.conf:6: [output a.cluod]: the module has no output 'cluod': did you mean 'cloud'?\n"
+        "pure-host: x.conf:8: [output a.elsewhere]: the module has no output 'elsewhere': known are log, "
+        "cloud\n"
+        "pure-host: x.conf:3: [app a]: the app does not open: arg is bad\n"
+        "pure-host: x.conf:5: [app b]: the module cannot be used: it is not there\n"
+        "pure-host: the kernel: io_uring is switched off\n");
 }
 
 /* --- arguments and exit statuses --- */
@@ -208,6 +220,13 @@ static const struct {
     {{"send", "a"},
      CLI_USAGE,
      "pure-host: usage: pure-host send [-c FILE | --url URL] APP EVENT [DATA | -]\n"},
+    {{"send", "a", "e", "-5"},
+     CLI_USAGE,
+     "pure-host: unknown option '-5': usage: pure-host send [-c FILE | --url URL] APP EVENT [DATA | -]; "
+     "\"--\" goes before what begins with '-' and is none\n"},
+    {{"status", "--url", "foo"},
+     CLI_USAGE,
+     "pure-host: the URL needs to be an http one without a query, such as http://127.0.0.1:7070\n"},
     {{"send", "a/b", "e"}, CLI_USAGE, "pure-host: an app's name is 1 to 63 letters, digits, '-' or '_'\n"},
     {{"send", "a", "e\r\n"},
      CLI_USAGE,
@@ -241,6 +260,56 @@ static void help_is_everywhere(void **state)
     }
 }
 
+/* Runs a command on a file that holds `text`; what it says begins with the file's name where that is said. */
+static int run_on_file(struct fake *fake, const char *command, const char *text, char *path, char *said,
+                       size_t size)
+{
+    int fd = mkstemp(path);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    int status = run(fake, said, size, WORDS(command, "-c", path));
+    unlink(path);
+    return status;
+}
+
+static void check_tells_of_all_problems_of_a_file_up_to_20(void **state)
+{
+    (void)state;
+    struct fake fake = {0};
+    char path[] = "test-cli-XXXXXX", said[8000], wanted[8000], many[2000] = "[host]\n";
+    assert_int_equal(run_on_file(&fake, "check", "[host]\nhtpp = 1\nowners = 0\n[app a]\nmodule = ./a\n",
+                                 path, said, sizeof(said)),
+                     CLI_USAGE);
+    snprintf(wanted, sizeof(wanted),
+             "pure-host: %s:2: unknown key 'htpp' in [host]: did you mean 'http'?\n"
+             "pure-host: %s:3: owners = 0: needs a whole number from 1 to 64\n",
+             path, path);
+    assert_string_equal(said, wanted);
+    for (unsigned i = 0; i < 25; i++)
+        strcat(many, "hello\n");
+    char other[] = "test-cli-XXXXXX";
+    unsigned lines = 0;
+    assert_int_equal(run_on_file(&fake, "check", many, other, said, sizeof(said)), CLI_USAGE);
+    for (const char *at = said; (at = strchr(at, '\n')); at++)
+        lines++;
+    assert_int_equal(lines, 20);
+    assert_non_null(strstr(said, ":21: neither"));
+}
+
+static void a_host_that_does_not_open_tells_of_its_modules_too(void **state)
+{
+    (void)state;
+    struct fake fake = {.kernel_refuses = true};
+    char path[] = "test-cli-XXXXXX", said[2000], wanted[2000];
+    assert_int_equal(run_on_file(&fake, "run", "[app a]\nmodule=./missing\n", path, said, sizeof(said)),
+                     CLI_KERNEL);
+    snprintf(wanted, sizeof(wanted),
+             "pure-host: %s:2: [app a]: the module cannot be used: it is not there\n"
+             "pure-host: io_uring is switched off\n",
+             path);
+    assert_string_equal(said, wanted);
+}
+
 static void check_ends_with_the_status_of_what_it_found(void **state)
 {
     (void)state;
@@ -256,12 +325,9 @@ static void check_ends_with_the_status_of_what_it_found(void **state)
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char path[] = "test-cli-XXXXXX", said[2000];
-        int fd = mkstemp(path);
-        assert_int_equal(write(fd, cases[i].text, strlen(cases[i].text)), (ssize_t)strlen(cases[i].text));
-        close(fd);
         struct fake fake = {.kernel_refuses = cases[i].kernel_refuses};
-        assert_int_equal(run(&fake, said, sizeof(said), WORDS("check", "-c", path)), cases[i].status);
-        unlink(path);
+        assert_int_equal(run_on_file(&fake, "check", cases[i].text, path, said, sizeof(said)),
+                         cases[i].status);
     }
 }
 
@@ -271,35 +337,90 @@ static const char *show(const char *json, char *screen, size_t size)
 {
     memset(screen, 0, size);
     FILE *out = fmemopen(screen, size, "w");
-    int error = cli_json_show(out, span_text(json), 1000000);
+    int error = cli_status_show(out, span_text(json), 10000000);
     fclose(out);
     return error < 0 ? "malformed" : screen;
 }
 
-static void a_status_is_lines_and_tables(void **state)
+static void a_status_is_two_tables_with_the_reasons_below_their_rows(void **state)
 {
     (void)state;
-    char screen[2000];
+    char screen[4000];
     assert_string_equal(
-        show("{\"version\":\"0.1\", \"empty\":[], \"loop\":{\"steps\":7},\n \"outlets\":["
-             "{\"name\":\"a\",\"state\":\"ok\",\"since_ms\":0},"
-             "{\"name\":\"longer\",\"state\":\"resting\",\"since_ms\":997000,\"error\":\"x \\\"y\\\"\"}]}",
+        show("{\"version\":\"0.1\", \"name\":\"pi\",\"uptime_s\":7200,\"connections\":3,\"apps\":["
+             "{\"name\":\"a\",\"condition\":\"waiting\",\"waits_for\":\"big\",\"stored\":12345678,"
+             "\"failures\":0,\"refused\":0,\"inbox_bytes\":1536,\"inbox_capacity\":4194304},"
+             "{\"name\":\"bad\",\"condition\":\"suspended\",\"why\":\"x \\\"y\\\"\"}],\n \"outlets\":["
+             "{\"app\":\"a\",\"output\":\"log\",\"kind\":\"inner\",\"state\":\"ok\",\"since_ms\":0,"
+             "\"held_bytes\":0,\"held_records\":0,\"capacity\":4096,\"tries\":3,\"failures\":0},"
+             "{\"app\":\"a\",\"output\":\"big\",\"kind\":\"wire\",\"state\":\"resting\",\"since_ms\":9700000,"
+             "\"error\":\"refused\",\"held_bytes\":900,\"held_records\":9,\"capacity\":1000,\"stored\":1,"
+             "\"requests\":4,\"failures_in_a_row\":3,\"failures\":3}]}",
              screen, sizeof(screen)),
-        "version: 0.1\n"
-        "empty: []\n"
-        "loop\n"
-        "  steps: 7\n"
-        "outlets\n"
-        "  name    state    since   error\n"
-        "  a       ok       -       \n"
-        "  longer  resting  3s ago  x \"y\"\n");
+        "pi: pure-host 0.1, up for 2h, connections: 3\n"
+        "\n"
+        "app     condition   stored   failed  refused  inbox     of\n"
+        "a       waiting     12345k        0        0   1.5K     4M\n"
+        "    waits for room in a.big, which is 81 % full\n"
+        "bad     suspended        -        -        -      -      -\n"
+        "    x \"y\"\n"
+        "    Once its cause is gone, restart the host to try it again.\n"
+        "\n"
+        "output  kind   state      since  requests   stored   failed  records   held     of\n"
+        "a.log   inner  ok             -         3        -        0        0      0     4K\n"
+        "a.big   wire   resting     5min         4        1        3        9    900   1000\n"
+        "    3 failures in a row: refused\n");
+}
+
+static void a_wait_without_a_named_output_is_for_the_fullest(void **state)
+{
+    (void)state;
+    char screen[4000];
+    assert_non_null(strstr(show("{\"apps\":[{\"name\":\"a\",\"condition\":\"waiting\"}],\"outlets\":["
+                                "{\"app\":\"b\",\"output\":\"o\",\"held_bytes\":100,\"capacity\":100},"
+                                "{\"app\":\"a\",\"output\":\"x\",\"held_bytes\":99,\"capacity\":1000},"
+                                "{\"app\":\"a\",\"output\":\"y\",\"held_bytes\":990,\"capacity\":1000},"
+                                "{\"app\":\"a\",\"output\":\"z\",\"held_bytes\":98,\"capacity\":1000}]}",
+                                screen, sizeof(screen)),
+                           "waits for room in a.y, which is 90 % full"));
+}
+
+/* The longest names, numbers and reasons that a host can have. */
+static void no_line_of_a_status_is_wider_than_the_screen(void **state)
+{
+    (void)state;
+    char json[4000], screen[4000], name[CONFIG_NAME_MAX + 1], why[400];
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    memset(why, 'w', sizeof(why) - 1);
+    why[sizeof(why) - 1] = '\0';
+    why[100] = why[150] = ' ';
+    snprintf(
+        json, sizeof(json),
+        "{\"name\":\"%s\",\"version\":\"0.1.0\",\"uptime_s\":18446744073709551615,\"apps\":[{\"name\":\"%s\","
+        "\"condition\":\"suspended\",\"why\":\"%s\",\"stored\":18446744073709551615,"
+        "\"failures\":18446744073709551615,\"refused\":18446744073709551615,"
+        "\"inbox_bytes\":4294967295,\"inbox_capacity\":1073741824}],\"outlets\":[{\"app\":\"%s\","
+        "\"output\":\"%s\",\"kind\":\"inner\",\"state\":\"disabled\",\"since_ms\":1,\"error\":\"%s\","
+        "\"held_bytes\":4294967295,\"held_records\":4294967295,\"capacity\":18446744073709551615,"
+        "\"stored\":18446744073709551615,\"requests\":9999999,\"failures\":1},"
+        "{\"app\":\"four-teen-byte\",\"output\":\"thirteen-byte\",\"kind\":\"inner\","
+        "\"state\":\"disabled\",\"since_ms\":1}]}",
+        name, name, why, name, name, why);
+    show(json, screen, sizeof(screen));
+    unsigned lines = 0;
+    for (char *at = screen, *end; (end = strchr(at, '\n')); at = end + 1, lines++)
+        assert_true(end - at <= CLI_STATUS_WIDTH || memcmp(at, name, CONFIG_NAME_MAX) == 0);
+    assert_int_equal(lines, 21);
+    assert_non_null(strstr(screen, "\nfour-teen-byte.thirteen-byte  inner  disabled"));
 }
 
 static void a_screen_shows_no_control_bytes(void **state)
 {
     (void)state;
-    char screen[200];
-    assert_string_equal(show("{\"a\":\"\x1b[31m\\u001b\\n\"}", screen, sizeof(screen)), "a: ?[31m??\n");
+    char screen[1000];
+    assert_non_null(
+        strstr(show("{\"name\":\"\x1b[31m\\u001b\\n\"}", screen, sizeof(screen)), "?[31m??: pure-host -"));
 }
 
 static void what_is_not_json_is_refused(void **state)
@@ -308,7 +429,7 @@ static void what_is_not_json_is_refused(void **state)
     static const char *const texts[] = {
         "",    "{",     "[1",    "{\"a\"}", "{\"a\":}",    "{\"a\":1,}",
         "\"x", "[1,,]", "{a:1}", "1 2",     "{\"a\":\"\\", "[[[[[[[[[[1]]]]]]]]]]",
-        "]",
+        "]",   "1",     "[1]",
     };
     char screen[200];
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
@@ -319,15 +440,20 @@ static void a_number_is_found_by_its_name(void **state)
 {
     (void)state;
     uint64_t number = 0;
-    assert_int_equal(cli_json_number(span_text(" {\"x\":1, \"stored\" : 42} "), "stored", &number), 0);
+    struct span whole;
+    assert_int_equal(cli_json_whole(span_text(" {\"x\":1, \"stored\" : 42} "), &whole), 0);
+    assert_int_equal(cli_json_number(whole, "stored", &number), 0);
     assert_int_equal(number, 42);
-    static const char *const without[] = {"{\"x\":1}", "{\"stored\":-1}", "{\"stored\":\"1\"}", "[1]", "x",
-                                          ""};
-    for (size_t i = 0; i < ARRAY_SIZE(without); i++)
-        assert_int_equal(cli_json_number(span_text(without[i]), "stored", &number), PE_MALFORMED);
+    static const char *const without[] = {"{\"x\":1}", "{\"stored\":-1}", "{\"stored\":\"1\"}", "[1]", "7"};
+    for (size_t i = 0; i < ARRAY_SIZE(without); i++) {
+        assert_int_equal(cli_json_whole(span_text(without[i]), &whole), 0);
+        assert_int_equal(cli_json_number(whole, "stored", &number), PE_MALFORMED);
+    }
 }
 
 /* --- the client: against a child that reads a request to its end and answers as told --- */
+
+static const char *then_answer; /* to a second request; NULL: none is taken */
 
 static pid_t serve(const char *answer, uint16_t *port, const char *wanted)
 {
@@ -355,6 +481,13 @@ static pid_t serve(const char *answer, uint16_t *port, const char *wanted)
     }
     send(peer, answer, strlen(answer), MSG_NOSIGNAL);
     shutdown(peer, SHUT_WR);
+    if (then_answer) {
+        peer = accept(listener, NULL, NULL);
+        if (recv(peer, request, sizeof(request) - 1, 0) <= 0)
+            _exit(1);
+        send(peer, then_answer, strlen(then_answer), MSG_NOSIGNAL);
+        shutdown(peer, SHUT_WR);
+    }
     _exit(0);
 }
 
@@ -411,6 +544,33 @@ static void a_refusal_is_one_line_with_the_remedy(void **state)
     assert_int_equal(status, CLI_FAILED);
 }
 
+static void a_suspended_app_is_not_said_to_be_busy(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *status, *said;
+    } cases[] = {
+        {"{\"apps\":[{\"name\":\"b\",\"condition\":\"running\"},{\"name\":\"a\",\"condition\":\"suspended\"}]"
+         "}",
+         "restart the host to try it again (pure-host status shows why)\n"},
+        {"{\"apps\":[{\"name\":\"b\",\"condition\":\"suspended\"},{\"name\":\"a\",\"condition\":\"waiting\"}]"
+         "}",
+         "try again later\n"},
+        {"nonsense", "try again later\n"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char answer[500], said[500], wanted[500];
+        snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s",
+                 strlen(cases[i].status), cases[i].status);
+        snprintf(wanted, sizeof(wanted), "pure-host: the host answered 503 why: %s", cases[i].said);
+        then_answer = answer;
+        run_against("HTTP/1.1 503 Busy\r\nContent-Length: 15\r\n\r\n{\"error\":\"why\"}", "\r\n\r\n", said,
+                    sizeof(said), "send", "a", "e", NULL);
+        then_answer = NULL;
+        assert_string_equal(said, wanted);
+    }
+}
+
 static void an_answer_that_is_cut_or_not_http_is_a_failure(void **state)
 {
     (void)state;
@@ -447,14 +607,19 @@ int main(void)
         cmocka_unit_test(check_names_each_problem_with_its_line),
         cmocka_unit_test(wrong_usage_is_one_line_and_status_2),
         cmocka_unit_test(help_is_everywhere),
+        cmocka_unit_test(check_tells_of_all_problems_of_a_file_up_to_20),
+        cmocka_unit_test(a_host_that_does_not_open_tells_of_its_modules_too),
         cmocka_unit_test(check_ends_with_the_status_of_what_it_found),
-        cmocka_unit_test(a_status_is_lines_and_tables),
+        cmocka_unit_test(a_status_is_two_tables_with_the_reasons_below_their_rows),
+        cmocka_unit_test(a_wait_without_a_named_output_is_for_the_fullest),
+        cmocka_unit_test(no_line_of_a_status_is_wider_than_the_screen),
         cmocka_unit_test(a_screen_shows_no_control_bytes),
         cmocka_unit_test(what_is_not_json_is_refused),
         cmocka_unit_test(a_number_is_found_by_its_name),
         cmocka_unit_test(send_prints_the_stored_number),
         cmocka_unit_test(a_token_of_the_environment_is_sent),
         cmocka_unit_test(a_refusal_is_one_line_with_the_remedy),
+        cmocka_unit_test(a_suspended_app_is_not_said_to_be_busy),
         cmocka_unit_test(an_answer_that_is_cut_or_not_http_is_a_failure),
         cmocka_unit_test(a_host_that_is_not_there_is_said_so),
     };

@@ -40,7 +40,7 @@ static void defaults_are_as_the_header_says(void **state)
     assert_int_equal(config.owners, 2);
     assert_int_equal(config.loops, 1);
     assert_int_equal(config.connections, 1024);
-    assert_int_equal(config.max_body, 1 << 20);
+    assert_int_equal(config.max_body, (1 << 20) + (64 << 10));
     assert_int_equal(config.body_memory, 64 << 20);
     assert_true(config.request_ns == 30 * NS_PER_S && config.idle_ns == 60 * NS_PER_S);
     assert_string_equal(config.apps[0].arg, "");
@@ -200,7 +200,8 @@ static void a_small_queue_lowers_the_largest_record(void **state)
 static void ipv6_and_other_loopback_addresses_need_no_token(void **state)
 {
     (void)state;
-    static const char *const addresses[] = {"127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1", "127.0.0.1:0"};
+    static const char *const addresses[] = {"127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1",
+                                            "127.0.0.1:65535"};
     for (size_t i = 0; i < ARRAY_SIZE(addresses); i++) {
         char text[200];
         struct config config;
@@ -363,7 +364,7 @@ static const struct {
     {"[app counter]\nmodule = ./a\n[output countr.o]\ninner = counter\n",
      "3: [output countr.o]: there is no app 'countr': did you mean 'counter'?"},
     {"[app counter]\nmodule = ./a\n[output counter.o]\ninner = recorder\n",
-     "3: [output counter.o]: there is no app 'recorder': add [app recorder]"},
+     "4: [output counter.o]: there is no app 'recorder': add [app recorder]"},
     /* lines */
     {"\n\nhttp = 1\n", "3: 'http' stands before any section: write [host] above it"},
     {"[host\n", "1: a section without its closing ']', or longer than 256 bytes"},
@@ -422,7 +423,13 @@ static const struct {
      "2: max_body = 17179869184G: needs a size from 1K to 256M, in bytes or with K, M or G"},
     {"[host]\nidle_timeout = 10\n",
      "2: idle_timeout = 10: needs a time from 100ms to 24h, with ms, s, m or h"},
-    {"[host]\nname = a/b\n", "2: name = a/b: needs 1 to 64 letters, digits, '-' or '_'"},
+    {"[host]\nname = a b\n", "2: name = a b: needs 1 to 64 letters, digits, '-', '_' or '.'"},
+    {OUTPUT "inner = a.b\n", "4: inner = a.b: needs 1 to 63 letters, digits, '-' or '_'"},
+    {OUTPUT "wire = foo\n", "4: wire: the URL must begin with http://"},
+    {"[host]\nhttp = 127.0.0.1:0\n", "2: http = 127.0.0.1:0: port 0 is none that clients could be given: "
+                                     "write one from 1 to 65535, such as 7070"},
+    {"[host]\nhttp = [::1]:0\n", "2: http = [::1]:0: port 0 is none that clients could be given: write one "
+                                 "from 1 to 65535, such as 7070"},
     {"[app a]\nmodule =\n", "2: module: needs the path of a module, or the name of an installed one"},
     {OUTPUT "wire = https://h/\n",
      "4: wire: this version speaks http only: write an http URL, of a TLS proxy on this machine if need be"},
@@ -460,6 +467,88 @@ static void each_broken_file_has_its_exact_error(void **state)
         assert_int_equal(load(&config, broken[i].text), PE_CONFIG);
         assert_string_equal(error, wanted);
     }
+}
+
+/* --- all problems of a file --- */
+
+struct heard {
+    char text[8000]; /* a line each */
+    unsigned count;
+};
+
+static void hear(void *context, const char *problem)
+{
+    struct heard *heard = context;
+    size_t used = strlen(heard->text);
+    snprintf(heard->text + used, sizeof(heard->text) - used, "%s\n", problem);
+    heard->count++;
+}
+
+static void expect_all(const char *text, unsigned max, const char *wanted)
+{
+    struct heard heard = {"", 0};
+    struct config config;
+    const struct config_listener listener = {hear, &heard, max};
+    assert_int_equal(config_load_text_all(&config, "x", span_text(text), &listener), PE_CONFIG);
+    assert_string_equal(heard.text, wanted);
+}
+
+static void all_problems_of_a_file_are_told_in_its_order(void **state)
+{
+    (void)state;
+    expect_all("[host]\n"
+               "htpp = 127.0.0.1:1\n"
+               "hello\n"
+               "owners = 0\n"
+               "= 5\n"
+               "[app a]\n"
+               "module = ./a\n"
+               "[output a.o]\n"
+               "inner = recorder\n"
+               "[output relay.o]\n"
+               "inner = a\n"
+               "[output a.p]\n",
+               20,
+               "x:2: unknown key 'htpp' in [host]: did you mean 'http'?\n"
+               "x:3: neither [SECTION] nor KEY = VALUE\n"
+               "x:4: owners = 0: needs a whole number from 1 to 64\n"
+               "x:5: a value without a key: write KEY = VALUE\n"
+               "x:12: [output a.p] leads nowhere: add wire = URL or inner = APP\n"
+               "x:9: [output a.o]: there is no app 'recorder': add [app recorder]\n"
+               "x:10: [output relay.o]: there is no app 'relay': add [app relay]\n");
+}
+
+static void a_section_with_a_problem_is_not_said_to_lack_something(void **state)
+{
+    (void)state;
+    expect_all("[app a]\nmodul = ./a\n[output a.o]\ninner = a b\n[host]\nhttp = 0.0.0.0:1\ntokn = x\n", 20,
+               "x:2: unknown key 'modul' in [app]: did you mean 'module'?\n"
+               "x:4: inner = a b: needs 1 to 63 letters, digits, '-' or '_'\n"
+               "x:7: unknown key 'tokn' in [host]: did you mean 'token'?\n");
+}
+
+/* Its keys are nobody's, least of all the section's before; the apps that are not there may stand in it. */
+static void a_section_that_cannot_be_begun_is_passed_over(void **state)
+{
+    (void)state;
+    expect_all(
+        "[app a]\nmodule = ./a\n[ap b]\nmodule = ./b\n[app a]\nmodule = ./c\n[app c\nmodule = ./d\n"
+        "[host] x\nowners = 0\n[output a.o]\ninner = b\n[output b]\ninner = 1\n",
+        20,
+        "x:3: unknown section [ap b]: did you mean [app b]?\n"
+        "x:5: [app a] is given twice: it stands in line 1 already\n"
+        "x:7: a section without its closing ']', or longer than 256 bytes\n"
+        "x:9: text after the section's ']': begin a new line\n"
+        "x:13: an output's section is [output APP.OUTPUT], both 1 to 63 letters, digits, '-' or '_'\n");
+    expect_all("[ap b]\nmodule = ./b\n", 20, "x:1: unknown section [ap b]: did you mean [app b]?\n");
+}
+
+static void reading_stops_after_as_many_problems_as_are_wanted(void **state)
+{
+    (void)state;
+    expect_all("[host]\na = 1\nb\nowners = x\n", 2,
+               "x:2: unknown key 'a' in [host]: known are " HOST_KEYS "\n"
+               "x:3: neither [SECTION] nor KEY = VALUE\n");
 }
 
 static void a_url_that_is_wrong_is_an_error_with_its_line(void **state)
@@ -629,6 +718,10 @@ int main(void)
         cmocka_unit_test(a_file_or_credential_that_cannot_be_used_is_named),
         cmocka_unit_test(no_error_holds_a_secret),
         cmocka_unit_test(each_broken_file_has_its_exact_error),
+        cmocka_unit_test(all_problems_of_a_file_are_told_in_its_order),
+        cmocka_unit_test(a_section_with_a_problem_is_not_said_to_lack_something),
+        cmocka_unit_test(a_section_that_cannot_be_begun_is_passed_over),
+        cmocka_unit_test(reading_stops_after_as_many_problems_as_are_wanted),
         cmocka_unit_test(a_url_that_is_wrong_is_an_error_with_its_line),
         cmocka_unit_test(a_nul_byte_is_an_error_with_its_line),
         cmocka_unit_test(a_line_is_whole_or_refused_but_never_cut),

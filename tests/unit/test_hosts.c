@@ -177,7 +177,8 @@ static void an_app_that_fails_events_costs_the_others_nothing(void **state)
                                    "\"failures\":21,\"refused\":7,"));
     assert_true(world_reply_has(c, "{\"name\":\"good\",\"condition\":\"running\",\"stored\":7,"
                                    "\"failures\":0,\"refused\":0,"));
-    assert_int_equal(world_logged(one, "app picky failed an event 3 times"), 7);
+    assert_int_equal(
+        world_logged(one, "app picky failed event 'e' number 1 of http 3 times and it is refused"), 7);
     hosts_world_close(&world);
 }
 

@@ -36,6 +36,19 @@ static void count_request(struct sim_connection *c, void *context)
 
 static const struct sim_step take[] = {SIM_EXPECT_HTTP, SIM_CALL(count_request, NULL),
                                        SIM_SEND("HTTP/1.1 204 No Content\r\n\r\n"), SIM_AGAIN};
+/* The sink: while it is busy it takes nothing, and asks for a pause. */
+static bool busy;
+
+static void serve_request(struct sim_connection *c, void *context)
+{
+    (void)context;
+    static const char no[] = "HTTP/1.1 503 Busy\r\nRetry-After: 60\r\nContent-Length: 0\r\n\r\n";
+    static const char yes[] = "HTTP/1.1 204 No Content\r\n\r\n";
+    sunk += !busy;
+    sim_peer_send(c, busy ? no : yes, busy ? sizeof no - 1 : sizeof yes - 1);
+}
+
+static const struct sim_step serve[] = {SIM_EXPECT_HTTP, SIM_CALL(serve_request, NULL), SIM_AGAIN};
 static const struct sim_step garbage[] = {SIM_EXPECT_HTTP, SIM_SEND("\x16\x03\x01\x02 what?\r\n\r\n")};
 static const struct sim_step silence[] = {SIM_EXPECT_HTTP};
 
@@ -43,7 +56,7 @@ static void make_destinations(void)
 {
     static const struct sim_answer hangs = {.delay_ns = SIM_HANGS};
     static const struct sim_answer missing = {.error = PE_NAME_NOT_FOUND, .delay_ns = NS_PER_MS};
-    sim_server(world.sim, "10.0.0.3:80", take, ARRAY_SIZE(take));
+    sim_server(world.sim, "10.0.0.3:80", serve, ARRAY_SIZE(serve));
     sim_silence_host(world.sim, "10.0.0.5", true);
     sim_set_name(world.sim, "hangs.test", &hangs);
     sim_set_name(world.sim, "missing.test", &missing);
@@ -60,6 +73,7 @@ static void open_hosts(uint64_t seed)
 {
     memset(&tally, 0, sizeof tally);
     sunk = 0;
+    busy = false;
     hosts_world_open(&world, seed);
     make_destinations();
     one = world_add_host(&world, "one", "10.0.0.1",
@@ -287,6 +301,29 @@ static void a_host_with_nothing_to_do_stops_at_once(void **state)
     hosts_world_close(&world);
 }
 
+/* A destination that is busy when the host is told to stop and well half a second later: it gets what rests,
+ * whatever pause it has asked for. */
+static void what_rests_gets_its_chance_while_the_host_stops(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        open_hosts(seed);
+        busy = true;
+        post_lines("/apps/src/events/e", BACKLOG);
+        sim_run_for(world.sim, 5 * NS_PER_S);
+        assert_int_equal(atomic_load(&world_outlet(one, "src", "cloud")->report.state), OUTLET_RESTING);
+        uint64_t begun_ns = sim_now_ns(world.sim);
+        host_stop(one->host);
+        sim_run_for(world.sim, NS_PER_S / 2);
+        assert_false(host_stopped(one->host));
+        busy = false;
+        assert_int_equal(sim_run(world.sim, begun_ns + 5 * NS_PER_S, stopped, one, 1000000), SIM_DONE);
+        assert_true(sim_now_ns(world.sim) - begun_ns < NS_PER_S);
+        assert_int_equal(sunk, BACKLOG);
+        hosts_world_close(&world);
+    }
+}
+
 /* What is answered 200 while the host stops is delivered; what is not was not taken. */
 static void posts_during_a_stop_are_taken_whole_or_not_at_all(void **state)
 {
@@ -338,6 +375,7 @@ int main(void)
         cmocka_unit_test(an_outage_ends_and_everything_drains),
         cmocka_unit_test(a_host_stops_in_time_with_a_backlog_and_dead_destinations),
         cmocka_unit_test(a_host_with_nothing_to_do_stops_at_once),
+        cmocka_unit_test(what_rests_gets_its_chance_while_the_host_stops),
         cmocka_unit_test(posts_during_a_stop_are_taken_whole_or_not_at_all),
         cmocka_unit_test(a_host_can_be_closed_with_everything_in_flight),
     };

@@ -117,14 +117,15 @@ static void assert_full_from_end_to_end(void)
     assert_true(held_in(one, "src") > INBOX_BYTES / 4 && held_in(one, "src") <= INBOX_BYTES * 3 / 4);
 }
 
-static void assert_each_200_once_and_no_503(void)
+/* A 504 says that its event may still be stored: as no host goes down here, it is. */
+static void assert_each_once_that_was_not_refused(void)
 {
     uint64_t accepted = 0;
     for (unsigned i = 0; i < posted; i++) {
         unsigned status = world_status(posts[i]);
-        assert_true(status == 200 || status == 503);
-        assert_int_equal(tally.times[i + 1], status == 200 ? 1 : 0);
-        accepted += status == 200;
+        assert_true(status == 200 || status == 503 || status == 504);
+        assert_int_equal(tally.times[i + 1], status == 503 ? 0 : 1);
+        accepted += status != 503;
         if (status == 503)
             assert_true(world_reply_has(posts[i], "\r\nRetry-After: 1\r\n"));
     }
@@ -151,7 +152,7 @@ static void a_lost_destination_is_felt_at_the_first_front_and_loses_nothing(void
         post();
         assert_int_equal(sim_run_until(world.sim, drained, NULL), SIM_DONE);
         assert_int_equal(world_status(posts[posted - 1]), 200);
-        assert_each_200_once_and_no_503();
+        assert_each_once_that_was_not_refused();
         hosts_world_close(&world);
     }
 }
@@ -168,12 +169,12 @@ static void a_wire_that_is_answered_503_frees_what_is_stored_and_nothing_else(vo
         char text[200];
         sim_run_for(world.sim, 90 * NS_PER_S);
         outlet_error_text(world_outlet(one, "src", "out"), text, sizeof text);
-        assert_string_equal(text, "POST http://10.0.0.2/apps/hub/records: 503 Service Unavailable");
+        assert_string_equal(text, "POST http://10.0.0.2: 503 Service Unavailable");
         sim_silence_host(world.sim, three->address, false);
         for (unsigned i = 0; i < 100; i++)
             post_to_both();
         assert_int_equal(sim_run_until(world.sim, drained, NULL), SIM_DONE);
-        assert_each_200_once_and_no_503();
+        assert_each_once_that_was_not_refused();
         hosts_world_close(&world);
     }
 }
@@ -197,7 +198,7 @@ static void a_long_outage_exhausts_nothing(void **state)
     assert_full_from_end_to_end();
     sim_silence_host(world.sim, three->address, false);
     assert_int_equal(sim_run_until(world.sim, drained, NULL), SIM_DONE);
-    assert_each_200_once_and_no_503();
+    assert_each_once_that_was_not_refused();
     hosts_world_close(&world);
 }
 
@@ -221,7 +222,7 @@ static void batches_larger_than_the_receivers_inbox_go_through_in_parts(void **s
     world_start(two);
     assert_int_equal(sim_run_until(world.sim, drained, NULL), SIM_DONE);
     assert_int_equal(answered(200), posted);
-    assert_each_200_once_and_no_503();
+    assert_each_once_that_was_not_refused();
     hosts_world_close(&world);
 }
 

@@ -167,15 +167,35 @@ static void results_come_in_the_order_of_the_runs_and_a_text_lives_until_the_nex
 static void it_refuses_above_three_quarters_until_below_one(void **state)
 {
     struct inbox *inbox = &((struct fixture *)*state)->inbox;
-    assert_int_equal(inbox_reserve(inbox, CAPACITY / 2), 0);
-    assert_int_equal(inbox_reserve(inbox, CAPACITY / 4), 0); /* exactly 75 % */
+    static char data[CAPACITY / 4];
+    struct run run = an_event(data, sizeof data - inbox_cost(0)), small = an_event("x", 1);
+    assert_int_equal(inbox_put(inbox, &run), 0);
+    while (record_queue_held(&inbox->runs) <= CAPACITY / 4)
+        assert_int_equal(inbox_put(inbox, &small), 0);
+    uint64_t held = record_queue_held(&inbox->runs);
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 2 + CAPACITY / 4 - held), 0); /* exactly 75 % */
     assert_int_equal(inbox_reserve(inbox, 1), PE_FULL);
-    inbox_release(inbox, CAPACITY / 2 - 1);
-    assert_int_equal(inbox_reserve(inbox, 1), PE_FULL); /* 25 % and one */
-    inbox_release(inbox, 1);
+    inbox_release(inbox, inbox->reserved);
+    assert_int_equal(inbox_reserve(inbox, 1), PE_FULL); /* over 25 % are held */
+    inbox_push(inbox);
+    answer_all(inbox);
     assert_int_equal(inbox_reserve(inbox, 1), 0);
-    inbox_release(inbox, CAPACITY / 4 + 1);
-    assert_int_equal(inbox->reserved, 0);
+}
+
+static void what_is_announced_has_half_of_it_and_the_rest_comes_in_by_itself(void **state)
+{
+    struct inbox *inbox = &((struct fixture *)*state)->inbox;
+    uint64_t reserved;
+    assert_int_equal(inbox_announce(inbox, CAPACITY / 2, &reserved), 0);
+    assert_int_equal(reserved, CAPACITY / 2);
+    assert_int_equal(inbox_announce(inbox, 1, &reserved), 0);
+    assert_int_equal(reserved, 0);
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 4), 0);
+    assert_int_equal(inbox_announce(inbox, 1, &reserved), PE_FULL);
+    assert_int_equal(reserved, 0);
+    inbox_release(inbox, CAPACITY / 4);
+    assert_int_equal(inbox_reserve(inbox, 1), 0); /* it is not what is reserved that it waits for */
+    assert_int_equal(inbox_announce(inbox, CAPACITY / 2 + 1, &reserved), PE_TOO_LARGE);
 }
 
 static void a_body_over_half_of_it_is_too_large_and_half_always_comes_in(void **state)
@@ -335,6 +355,7 @@ int main(void)
         TEST(a_run_that_was_begun_and_not_committed_was_never_there),
         TEST(results_come_in_the_order_of_the_runs_and_a_text_lives_until_the_next),
         TEST(it_refuses_above_three_quarters_until_below_one),
+        TEST(what_is_announced_has_half_of_it_and_the_rest_comes_in_by_itself),
         TEST(a_body_over_half_of_it_is_too_large_and_half_always_comes_in),
         TEST(what_is_held_counts_against_admission_until_the_owner_frees_it),
         TEST(what_was_reserved_can_be_put_with_the_longest_head),

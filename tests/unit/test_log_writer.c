@@ -23,7 +23,7 @@ static void set_up(struct fixture *f, size_t pipe_bytes)
     f->sim = sim_new(1);
     assert_int_equal(loop_init(&f->loop, sim_io(f->sim, NULL), 64, 4), 0);
     f->fd = sim_pipe(f->sim, pipe_bytes);
-    assert_int_equal(log_writer_init(&f->writer, &f->loop, f->fd), 0);
+    assert_int_equal(log_writer_init(&f->writer, &f->loop, f->fd, false), 0);
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(log_init(&f->logs[i], NULL, 0), 0);
         assert_int_equal(log_writer_add(&f->writer, &f->logs[i]), 0);
@@ -151,6 +151,21 @@ static void a_writer_stops_though_nobody_reads(void **state)
     tear_down(&f);
 }
 
+static void for_people_a_line_has_its_time_and_level_in_words(void **state)
+{
+    (void)state;
+    struct fixture f;
+    set_up(&f, 4096);
+    f.writer.for_people = true;
+    sim_set_wall_ms(f.sim, UINT64_C(951782400000)); /* a leap day */
+    log_line(&f.logs[0], LOG_WARNING, "look here");
+    log_line(&f.logs[1], LOG_ERROR, "%s", "");
+    char text[200];
+    take(&f, text, sizeof text);
+    assert_string_equal(text, "2000-02-29T00:00:00Z warning: look here\n2000-02-29T00:00:00Z error: \n");
+    tear_down(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +174,7 @@ int main(void)
         cmocka_unit_test(two_logs_share_the_writer),
         cmocka_unit_test(a_write_that_fails_loses_its_lines_only),
         cmocka_unit_test(a_writer_stops_though_nobody_reads),
+        cmocka_unit_test(for_people_a_line_has_its_time_and_level_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

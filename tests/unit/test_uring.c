@@ -1,6 +1,7 @@
 /* The io_uring back end on a real ring: loopback sockets and pipes, two threads for the wakes. What holds for
  * every back end is in test_seam.c; here is what is this one's own. */
 #include "core/error.h"
+#include "core/random.h"
 #include "uring/ring.h"
 
 #include <arpa/inet.h>
@@ -241,6 +242,68 @@ static void a_send_to_a_peer_that_does_not_read_is_short_and_the_next_one_waits_
     close_pair(pair);
     io_dispose(io);
     free(data);
+}
+
+/* Takes all that is there. */
+static void drain(int fd)
+{
+    static uint8_t bytes[64 * 1024];
+    while (recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+        ;
+}
+
+/* One small send after the other until one does not complete at once; something else is ready all along.
+ * Returns how long the last wait took: the one that the send might have delayed. */
+static uint64_t send_until_it_waits(struct io *io, struct witness *send_, int fd, int ready)
+{
+    static const uint8_t data[1000];
+    for (unsigned i = 0; i < 100000; i++) {
+        char in[8];
+        struct witness other = {0};
+        prepare_send(send_, fd, data, sizeof data);
+        queue(io, send_);
+        io_prepare_memory(&other.op, IO_READ, ready, in, sizeof in, saw);
+        queue(io, &other);
+        uint64_t begun_ns = io_now_ns(io);
+        assert_true(io_wait(io, begun_ns + PATIENCE_NS) >= 0);
+        uint64_t took_ns = io_now_ns(io) - begun_ns;
+        finish(io, &other);
+        uint64_t one = 1;
+        assert_int_equal(write(ready, &one, sizeof one), sizeof one);
+        if (!send_->over)
+            return took_ns;
+    }
+    fail();
+    return 0;
+}
+
+/* A wait leaves quick sends some time to complete (10 ms): one that does not, for want of room, delays what
+ * else has completed. That may happen once a connection. The shortest of some waits is taken, as others'
+ * processes may delay any of them. */
+static void a_peer_that_does_not_read_delays_others_at_most_once(void **state)
+{
+    (void)state;
+    struct io *io = open_io(NULL);
+    struct pair pair = connect_pair(io);
+    int small = 8192, ready = eventfd(1, EFD_CLOEXEC);
+    assert_int_equal(setsockopt(pair.near, SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
+    struct witness send_ = {0};
+    send_until_it_waits(io, &send_, pair.near, ready);
+    uint64_t shortest_ns = NEVER;
+    for (unsigned i = 0; i < 20; i++) {
+        for (unsigned j = 0; j < 100000 && !send_.over; j++) {
+            drain(pair.far);
+            assert_true(io_wait(io, io_now_ns(io) + NS_PER_MS) >= 0);
+        }
+        assert_true(send_.over);
+        shortest_ns = min_u64(shortest_ns, send_until_it_waits(io, &send_, pair.near, ready));
+    }
+    assert_true(shortest_ns < 5 * NS_PER_MS);
+    io_cancel(io, &send_.op);
+    finish(io, &send_);
+    close(ready);
+    close_pair(pair);
+    io_dispose(io);
 }
 
 static void a_send_to_a_peer_that_is_gone_is_an_error_and_no_signal(void **state)
@@ -567,6 +630,75 @@ static void two_threads_wake_each_other_a_hundred_thousand_times_without_losing_
     }
 }
 
+#define SWITCHES 20000
+
+/* Two threads in turn again; but each now and then has a read in flight, so that it sleeps now in the ring
+ * and now on the futex, and the other has to hit the right one. */
+struct switcher {
+    struct io *io;
+    struct switcher *other;
+    _Atomic unsigned turns;
+    struct witness read_;
+    int pipe[2];
+    char in[8];
+    struct random random;
+    bool lost;
+};
+
+static void switch_place(struct switcher *s)
+{
+    if (random_below(&s->random, 2) == 0)
+        return;
+    if (s->read_.op.in_flight) {
+        io_cancel(s->io, &s->read_.op);
+    } else {
+        io_prepare_memory(&s->read_.op, IO_READ, s->pipe[0], s->in, sizeof s->in, saw);
+        queue(s->io, &s->read_);
+    }
+}
+
+static void *play_switching(void *argument)
+{
+    struct switcher *s = argument;
+    for (unsigned turn = 1; turn <= SWITCHES && !s->lost; turn++) {
+        while (atomic_load_explicit(&s->turns, memory_order_acquire) < turn && !s->lost) {
+            switch_place(s);
+            uint64_t deadline_ns = io_now_ns(s->io) + PATIENCE_NS;
+            s->lost = io_wait(s->io, deadline_ns) < 0 || io_now_ns(s->io) >= deadline_ns;
+        }
+        atomic_store_explicit(&s->other->turns, turn + (s->other < s), memory_order_release);
+        io_wake(s->other->io);
+    }
+    return NULL;
+}
+
+static void a_wake_finds_a_sleeper_in_the_ring_and_on_the_futex_alike(void **state)
+{
+    (void)state;
+    struct switcher players[2] = {{.other = &players[1], .random = {1}},
+                                  {.other = &players[0], .random = {2}}};
+    pthread_t threads[2];
+    atomic_store(&players[0].turns, 1);
+    for (int i = 0; i < 2; i++) {
+        players[i].io = open_io(&(struct uring_options){4, 8, 0, 0});
+        assert_int_equal(pipe2(players[i].pipe, O_CLOEXEC), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, play_switching, &players[i]), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_false(players[i].lost);
+        assert_true(counter_read(&players[i].io->counters.wakes) > 0);
+        /* a wake that comes while its sleeper changes places may be seen twice: by the futex, then by the
+         * read of the counter */
+        assert_true(counter_read(&players[i].io->counters.wakes) <= 2 * SWITCHES);
+        io_dispose(players[i].io);
+        close(players[i].pipe[0]);
+        close(players[i].pipe[1]);
+    }
+}
+
 /* --- restrictions --- */
 
 static struct io_uring *ring_of(struct io *io)
@@ -605,6 +737,7 @@ int main(void)
         cmocka_unit_test(a_stream_longer_than_all_buffers_arrives_whole_and_running_out_of_them_is_ordinary),
         cmocka_unit_test(
             a_send_to_a_peer_that_does_not_read_is_short_and_the_next_one_waits_until_it_is_cancelled),
+        cmocka_unit_test(a_peer_that_does_not_read_delays_others_at_most_once),
         cmocka_unit_test(a_send_to_a_peer_that_is_gone_is_an_error_and_no_signal),
         cmocka_unit_test(a_shutdown_sends_what_was_queued_before_and_takes_no_kernel_worker),
         cmocka_unit_test(a_refused_connect_says_so),
@@ -620,6 +753,7 @@ int main(void)
         cmocka_unit_test(a_wait_without_waiting_finds_what_has_come),
         cmocka_unit_test(only_a_sleeper_costs_a_wake_and_only_one),
         cmocka_unit_test(two_threads_wake_each_other_a_hundred_thousand_times_without_losing_one),
+        cmocka_unit_test(a_wake_finds_a_sleeper_in_the_ring_and_on_the_futex_alike),
         cmocka_unit_test(a_ring_refuses_what_the_seam_does_not_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

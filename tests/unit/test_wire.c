@@ -206,22 +206,22 @@ static void a_status_means_what_it_says(void **state)
         {"HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 103 Hint\r\n\r\nHTTP/1.1 201 Made\r\nContent-Length: 0\r\n\r\n", 1,
          OUTLET_OK, 0, NULL},
         {"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n", 0, OUTLET_RESTING, PE_HTTP_STATUS,
-         "POST http://10.0.0.2/hook: 503 Service Unavailable"},
+         "POST http://10.0.0.2: 503 Service Unavailable"},
         {"HTTP/1.1 404 Not \xff Found\r\nContent-Length: 0\r\n\r\n", 0, OUTLET_RESTING, PE_HTTP_STATUS,
-         "POST http://10.0.0.2/hook: 404 Not ? Found"},
+         "POST http://10.0.0.2: 404 Not ? Found"},
         {"HTTP/1.1 20 OK\r\nContent-Length: 0\r\n\r\n", 0, OUTLET_RESTING, PE_HTTP_REPLY,
-         "POST http://10.0.0.2/hook: the reply is not valid HTTP/1.1"},
+         "POST http://10.0.0.2: the reply is not valid HTTP/1.1"},
         {"HTTP/1.1 308 Permanent Redirect\r\nLocation: https://new.example/x\r\nContent-Length: 0\r\n\r\n", 0,
          OUTLET_RESTING, PE_HTTP_REDIRECT,
-         "POST http://10.0.0.2/hook: 308 redirects to \"https://new.example/x\", not followed"},
+         "POST http://10.0.0.2: 308 redirects to \"https://new.example/x\", not followed"},
         {"HTTP/1.1 304 Not Modified\r\n\r\n", 0, OUTLET_RESTING, PE_HTTP_REDIRECT,
-         "POST http://10.0.0.2/hook: 304 redirects to \"\", not followed"},
+         "POST http://10.0.0.2: 304 redirects to \"\", not followed"},
         {"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n", 0, OUTLET_DISABLED, PE_HTTP_GONE,
-         "POST http://10.0.0.2/hook: 410, the peer answered 410 Gone: the output is disabled"},
+         "POST http://10.0.0.2: 410, the peer answered 410 Gone: the output is disabled"},
         {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 0, OUTLET_RESTING,
-         PE_HTTP_REPLY, "POST http://10.0.0.2/hook: the reply is not valid HTTP/1.1"},
+         PE_HTTP_REPLY, "POST http://10.0.0.2: the reply is not valid HTTP/1.1"},
         {"HTTP/1.1 101 Switching\r\n\r\n", 0, OUTLET_RESTING, PE_HTTP_REPLY,
-         "POST http://10.0.0.2/hook: the reply is not valid HTTP/1.1"},
+         "POST http://10.0.0.2: the reply is not valid HTTP/1.1"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
         check_reply(WIRE_WEBHOOK, &cases[i]);
@@ -234,24 +234,23 @@ static void a_stored_number_counts_whatever_the_status_is(void **state)
     static const struct reply_case cases[] = {
         {SAYS("200 OK", "2"), 2, OUTLET_OK, 0, NULL},
         {SAYS("200 OK", "1"), 1, OUTLET_OK, 0, NULL}, /* the rest goes again, and waits for a reply */
-        {SAYS("503 Full", "1"), 1, OUTLET_RESTING, PE_HTTP_STATUS, "POST http://10.0.0.2/hook: 503 Full"},
-        {SAYS("503 Full", "2"), 2, OUTLET_RESTING, PE_HTTP_STATUS, "POST http://10.0.0.2/hook: 503 Full"},
-        {SAYS("409 Gap", "0"), 0, OUTLET_RESTING, PE_HTTP_STATUS, "POST http://10.0.0.2/hook: 409 Gap"},
+        {SAYS("503 Full", "1"), 1, OUTLET_RESTING, PE_HTTP_STATUS, "POST http://10.0.0.2: 503 Full"},
+        {SAYS("503 Full", "2"), 2, OUTLET_RESTING, PE_HTTP_STATUS, "POST http://10.0.0.2: 503 Full"},
+        {SAYS("409 Gap", "0"), 0, OUTLET_RESTING, PE_HTTP_STATUS, "POST http://10.0.0.2: 409 Gap"},
         {SAYS("200 OK", "3"), 0, OUTLET_RESTING, PE_HTTP_STORED,
-         "POST http://10.0.0.2/hook: 200, the reply states a stored number that cannot be"},
+         "POST http://10.0.0.2: 200, the reply states a stored number that cannot be"},
         {SAYS("503 Full", "99"), 0, OUTLET_RESTING, PE_HTTP_STORED,
-         "POST http://10.0.0.2/hook: 503, the reply states a stored number that cannot be"},
+         "POST http://10.0.0.2: 503, the reply states a stored number that cannot be"},
         {SAYS("200 OK", "0"), 0, OUTLET_RESTING, PE_HTTP_STORED,
-         "POST http://10.0.0.2/hook: 200, the reply states a stored number that cannot be"},
+         "POST http://10.0.0.2: 200, the reply states a stored number that cannot be"},
         {SAYS("200 OK", "-2"), 0, OUTLET_RESTING, PE_HTTP_UNSTORED,
-         "POST http://10.0.0.2/hook: 200, the reply does not say what is stored"},
+         "POST http://10.0.0.2: 200, the reply does not say what is stored"},
         {"HTTP/1.1 204 No\r\n\r\n", 0, OUTLET_RESTING, PE_HTTP_UNSTORED,
-         "POST http://10.0.0.2/hook: 204, the reply does not say what is stored"},
+         "POST http://10.0.0.2: 204, the reply does not say what is stored"},
         {"HTTP/1.1 409 No\r\nPure-Error: epoch-retired\r\nContent-Length: 0\r\n\r\n", 0, OUTLET_DISABLED,
-         PE_STREAM_RETIRED,
-         "POST http://10.0.0.2/hook: 409, the stream's epoch has been replaced by a newer one"},
+         PE_STREAM_RETIRED, "POST http://10.0.0.2: 409, the stream's epoch has been replaced by a newer one"},
         {"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n", 0, OUTLET_DISABLED, PE_HTTP_GONE,
-         "POST http://10.0.0.2/hook: 410, the peer answered 410 Gone: the output is disabled"},
+         "POST http://10.0.0.2: 410, the peer answered 410 Gone: the output is disabled"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
         check_reply(WIRE_PURE, &cases[i]);
@@ -405,7 +404,7 @@ static void an_early_refusal_is_believed(void **state)
     outlet_push(&t->wire->outlet);
     run_for_s(t, 1);
     assert_int_equal(error_of(t), PE_HTTP_STATUS);
-    assert_error_text(t, "POST http://10.0.0.2/hook: 413 Too Large");
+    assert_error_text(t, "POST http://10.0.0.2: 413 Too Large");
     assert_int_equal(failures_of(t), 1);
     assert_int_equal(sim_open_descriptors(t->sim), 0);
     world_end(t);
@@ -464,7 +463,7 @@ static void an_outage_is_a_handful_of_lines_and_one_more_at_its_end(void **state
     char line[600];
     unsigned lines = take_log(t, line, sizeof line);
     assert_true(lines >= 10 && lines <= 14);
-    assert_non_null(strstr(line, "<4>app.out: POST http://10.0.0.2/hook: Connection refused ("));
+    assert_non_null(strstr(line, "<4>app.out: POST http://10.0.0.2: Connection refused ("));
     assert_null(strstr(line, "secret"));
     sim_server_listen(t->server, true);
     run_until_stored(t);
@@ -568,7 +567,7 @@ static void a_name_that_comes_up_later_is_found_within_one_back_off(void **state
     push(t, "1");
     run_for_s(t, 15);
     assert_int_equal(error_of(t), PE_NAME_FAILED); /* said, though no answer ever comes */
-    assert_error_text(t, "POST http://late.example/: the name lookup failed");
+    assert_error_text(t, "POST http://late.example: the name lookup failed");
     sim_set_name(t->sim, "late.example", &found);
     run_until_stored(t);
     world_end(t);

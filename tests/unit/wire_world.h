@@ -153,7 +153,7 @@ static inline uint64_t failures_of(struct world *t)
 
 static inline uint64_t tries_of(struct world *t)
 {
-    return atomic_load(&t->wire->outlet.report.tries);
+    return atomic_load(&t->wire->outlet.report.requests);
 }
 
 static inline void assert_error_text(struct world *t, const char *expected)

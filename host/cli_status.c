@@ -1,0 +1,306 @@
+#include "host/cli_status.h"
+
+#include "core/error.h"
+#include "host/cli_json.h"
+
+#include <stdlib.h>
+
+#define NAME_WIDTH 28 /* of the first column, at most: a longer name has a line of its own */
+#define NAME_BYTES 160
+#define CELL_BYTES 24
+#define INDENT     4
+
+typedef unsigned long long ull;
+
+struct screen {
+    FILE *out;
+    struct span outlets;
+    uint64_t now_ms;
+    int name_width; /* of the first column of both tables */
+};
+
+/* --- cells: text of a fixed width at most --- */
+
+/* At most 7 columns: 1234567, 12345k, … */
+static void show_count(char *cell, uint64_t count)
+{
+    static const char units[] = " kMGTP";
+    unsigned unit = 0;
+    for (uint64_t limit = 10000000; count >= limit && units[unit + 1]; limit = 1000000)
+        count /= 1000, unit++;
+    snprintf(cell, CELL_BYTES, unit ? "%llu%c" : "%llu", (ull)count, units[unit]);
+}
+
+/* At most 5 columns: 812, 1.2K, 37K, … */
+static void show_bytes(char *cell, uint64_t bytes)
+{
+    static const char units[] = " KMGTPE";
+    unsigned unit = 0;
+    uint64_t tenths = 0;
+    while (bytes >= 1024 && units[unit + 1]) {
+        tenths = bytes % 1024 * 10 / 1024;
+        bytes /= 1024, unit++;
+    }
+    if (unit == 0)
+        snprintf(cell, CELL_BYTES, "%llu", (ull)bytes);
+    else if (bytes < 10 && tenths > 0)
+        snprintf(cell, CELL_BYTES, "%llu.%llu%c", (ull)bytes, (ull)tenths, units[unit]);
+    else
+        snprintf(cell, CELL_BYTES, "%llu%c", (ull)bytes, units[unit]);
+}
+
+/* At most 6 columns: 35s, 12min, 7h, 400d. */
+static void show_time(char *cell, uint64_t s)
+{
+    if (s < 100)
+        snprintf(cell, CELL_BYTES, "%llus", (ull)s);
+    else if (s < 100 * 60)
+        snprintf(cell, CELL_BYTES, "%llumin", (ull)(s / 60));
+    else if (s < 100 * 3600)
+        snprintf(cell, CELL_BYTES, "%lluh", (ull)(s / 3600));
+    else
+        snprintf(cell, CELL_BYTES, "%llud", (ull)min_u64(s / 86400, 99999));
+}
+
+static void text_of(struct span object, const char *name, char *text, size_t size)
+{
+    struct span value;
+    snprintf(text, size, "-");
+    if (cli_json_member(object, name, &value))
+        cli_json_text(value, text, size);
+}
+
+static const char *count_of(struct span object, const char *name, char *cell)
+{
+    uint64_t count;
+    snprintf(cell, CELL_BYTES, "-");
+    if (cli_json_number(object, name, &count) == 0)
+        show_count(cell, count);
+    return cell;
+}
+
+static const char *bytes_of(struct span object, const char *name, char *cell)
+{
+    uint64_t bytes;
+    snprintf(cell, CELL_BYTES, "-");
+    if (cli_json_number(object, name, &bytes) == 0)
+        show_bytes(cell, bytes);
+    return cell;
+}
+
+static const char *since_of(const struct screen *s, struct span object, char *cell)
+{
+    uint64_t since_ms;
+    snprintf(cell, CELL_BYTES, "-");
+    if (cli_json_number(object, "since_ms", &since_ms) == 0 && since_ms > 0)
+        show_time(cell, s->now_ms > since_ms ? (s->now_ms - since_ms) / 1000 : 0);
+    return cell;
+}
+
+/* The requests of an outlet; hosts of version 0.1.0 and before called them tries. */
+static const char *requests_of(struct span outlet, char *cell)
+{
+    uint64_t count;
+    return count_of(outlet, cli_json_number(outlet, "requests", &count) == 0 ? "requests" : "tries", cell);
+}
+
+static void name_of_app(struct span app, char *name)
+{
+    text_of(app, "name", name, NAME_BYTES);
+}
+
+static void name_of_outlet(struct span outlet, char *name)
+{
+    char app[NAME_BYTES / 2], output[NAME_BYTES / 2];
+    text_of(outlet, "app", app, sizeof(app));
+    text_of(outlet, "output", output, sizeof(output));
+    snprintf(name, NAME_BYTES, "%s.%s", app, output);
+}
+
+/* --- rows and the lines below them --- */
+
+static void show_name(const struct screen *s, const char *name)
+{
+    if (strlen(name) > (size_t)s->name_width)
+        fprintf(s->out, "%s\n%*s", name, s->name_width, "");
+    else
+        fprintf(s->out, "%-*s", s->name_width, name);
+}
+
+/* How many bytes of `text` go on a line of `width`: up to the last space that fits, if there is one. */
+static size_t line_of(const char *text, size_t width)
+{
+    size_t size = strlen(text);
+    if (size <= width)
+        return size;
+    for (size = width; size > 0 && text[size] != ' ';)
+        size--;
+    return size > 0 ? size : width;
+}
+
+static void show_below(const struct screen *s, const char *text)
+{
+    while (*text) {
+        size_t size = line_of(text, CLI_STATUS_WIDTH - INDENT);
+        fprintf(s->out, "%*s%.*s\n", INDENT, "", (int)size, text);
+        text += size;
+        text += *text == ' ';
+    }
+}
+
+/* --- apps --- */
+
+/* The outlet whose room the app waits for: the one that the host names, else its fullest. */
+static void explain_wait(const struct screen *s, struct span app, const char *name, char *why,
+                         size_t why_size)
+{
+    struct cli_json_items items = cli_json_items(s->outlets);
+    struct span unnamed, outlet, full, output;
+    bool told = cli_json_member(app, "waits_for", &full);
+    uint64_t most = 0;
+    while (cli_json_next(&items, &unnamed, &outlet)) {
+        char owner[NAME_BYTES], whole[NAME_BYTES];
+        uint64_t held, capacity;
+        text_of(outlet, "app", owner, sizeof(owner));
+        if (strcmp(owner, name) != 0 || cli_json_number(outlet, "held_bytes", &held) < 0 ||
+            cli_json_number(outlet, "capacity", &capacity) < 0 || !cli_json_member(outlet, "output", &output))
+            continue;
+        uint64_t percent = held / (capacity / 100 + 1);
+        if (told ? !span_equal(output, full) : percent < most)
+            continue;
+        most = percent;
+        name_of_outlet(outlet, whole);
+        snprintf(why, why_size, "waits for room in %s, which is %llu %% full", whole, (ull)percent);
+    }
+}
+
+static void explain_app(const struct screen *s, struct span app, const char *name, const char *condition)
+{
+    char why[512] = "";
+    struct span given;
+    if (cli_json_member(app, "why", &given))
+        cli_json_text(given, why, sizeof(why));
+    else if (strcmp(condition, "waiting") == 0)
+        explain_wait(s, app, name, why, sizeof(why));
+    show_below(s, why);
+    if (strcmp(condition, "suspended") == 0)
+        show_below(s, "Once its cause is gone, restart the host to try it again.");
+}
+
+static void show_app(const struct screen *s, struct span app)
+{
+    char name[NAME_BYTES], condition[CELL_BYTES], cells[5][CELL_BYTES];
+    name_of_app(app, name);
+    text_of(app, "condition", condition, sizeof(condition));
+    show_name(s, name);
+    fprintf(s->out, "  %-9.9s  %7s  %7s  %7s  %5s  %5s\n", condition, count_of(app, "stored", cells[0]),
+            count_of(app, "failures", cells[1]), count_of(app, "refused", cells[2]),
+            bytes_of(app, "inbox_bytes", cells[3]), bytes_of(app, "inbox_capacity", cells[4]));
+    explain_app(s, app, name, condition);
+}
+
+/* --- outlets --- */
+
+static void explain_outlet(const struct screen *s, struct span outlet)
+{
+    char error[512], text[600];
+    struct span given;
+    uint64_t in_a_row = 0;
+    if (!cli_json_member(outlet, "error", &given))
+        return;
+    cli_json_text(given, error, sizeof(error));
+    cli_json_number(outlet, "failures_in_a_row", &in_a_row);
+    if (in_a_row > 1)
+        snprintf(text, sizeof(text), "%llu failures in a row: %s", (ull)in_a_row, error);
+    else
+        snprintf(text, sizeof(text), "%s", error);
+    show_below(s, text);
+}
+
+static void show_outlet(const struct screen *s, struct span outlet)
+{
+    char name[NAME_BYTES], kind[CELL_BYTES], state[CELL_BYTES], cells[7][CELL_BYTES];
+    name_of_outlet(outlet, name);
+    text_of(outlet, "kind", kind, sizeof(kind));
+    text_of(outlet, "state", state, sizeof(state));
+    show_name(s, name);
+    fprintf(s->out, "  %-5.5s  %-8.8s  %6s  %8s  %7s  %7s  %7s  %5s  %5s\n", kind, state,
+            since_of(s, outlet, cells[0]), requests_of(outlet, cells[1]),
+            count_of(outlet, "stored", cells[2]), count_of(outlet, "failures", cells[3]),
+            count_of(outlet, "held_records", cells[4]), bytes_of(outlet, "held_bytes", cells[5]),
+            bytes_of(outlet, "capacity", cells[6]));
+    explain_outlet(s, outlet);
+}
+
+/* --- the screen --- */
+
+static int widest(struct span array, void (*name_of)(struct span item, char *name), int width)
+{
+    struct cli_json_items items = cli_json_items(array);
+    struct span unnamed, item;
+    while (cli_json_next(&items, &unnamed, &item)) {
+        char name[NAME_BYTES];
+        name_of(item, name);
+        int size = (int)strlen(name);
+        if (size > width && size <= NAME_WIDTH)
+            width = size;
+    }
+    return width;
+}
+
+static void show_rows(const struct screen *s, struct span array,
+                      void (*show)(const struct screen *s, struct span item))
+{
+    struct cli_json_items items = cli_json_items(array);
+    struct span unnamed, item;
+    while (cli_json_next(&items, &unnamed, &item))
+        show(s, item);
+}
+
+static void show_title(const struct screen *s, struct span status)
+{
+    char version[64], name[80], connections[CELL_BYTES], uptime[CELL_BYTES] = "-";
+    uint64_t uptime_s;
+    text_of(status, "version", version, sizeof(version));
+    text_of(status, "name", name, sizeof(name));
+    if (cli_json_number(status, "uptime_s", &uptime_s) == 0)
+        show_time(uptime, uptime_s);
+    fprintf(s->out, "%s: pure-host %s, up for %s, connections: %s\n", name, version, uptime,
+            count_of(status, "connections", connections));
+}
+
+int cli_status_show(FILE *out, struct span json, uint64_t now_ms)
+{
+    struct span status, apps = span_of(NULL, 0);
+    struct screen s = {.out = out, .outlets = span_of(NULL, 0), .now_ms = now_ms};
+    if (cli_json_whole(json, &status) < 0 || status.data[0] != '{')
+        return PE_MALFORMED;
+    cli_json_member(status, "apps", &apps);
+    cli_json_member(status, "outlets", &s.outlets);
+    s.name_width = widest(s.outlets, name_of_outlet, widest(apps, name_of_app, (int)strlen("output")));
+    show_title(&s, status);
+    fprintf(out, "\n%-*s  %-9s  %7s  %7s  %7s  %5s  %5s\n", s.name_width, "app", "condition", "stored",
+            "failed", "refused", "inbox", "of");
+    show_rows(&s, apps, show_app);
+    fprintf(out, "\n%-*s  %-5s  %-8s  %6s  %8s  %7s  %7s  %7s  %5s  %5s\n", s.name_width, "output", "kind",
+            "state", "since", "requests", "stored", "failed", "records", "held", "of");
+    show_rows(&s, s.outlets, show_outlet);
+    return 0;
+}
+
+bool cli_status_suspended(struct span json, const char *app)
+{
+    struct span status, apps = span_of(NULL, 0), unnamed, item;
+    if (cli_json_whole(json, &status) < 0)
+        return false;
+    cli_json_member(status, "apps", &apps);
+    struct cli_json_items items = cli_json_items(apps);
+    while (cli_json_next(&items, &unnamed, &item)) {
+        char name[NAME_BYTES], condition[CELL_BYTES];
+        name_of_app(item, name);
+        text_of(item, "condition", condition, sizeof(condition));
+        if (strcmp(name, app) == 0)
+            return strcmp(condition, "suspended") == 0;
+    }
+    return false;
+}

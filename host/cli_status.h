@@ -1,0 +1,20 @@
+/* The screen of `pure-host status`: a host's answer to GET /status as two tables, at most CLI_STATUS_WIDTH
+ * columns wide (a longer name of an outlet is not cut). What explains a row (why an app waits or is
+ * suspended, an outlet's last error) stands on lines of its own below it. A member that the host does not
+ * give is shown as "-". */
+#ifndef PURE_HOST_CLI_STATUS_H
+#define PURE_HOST_CLI_STATUS_H
+
+#include "core/bytes.h"
+
+#include <stdio.h>
+
+#define CLI_STATUS_WIDTH 110
+
+/* `now_ms` is the wall clock. 0, or PE_MALFORMED: not a JSON object. */
+int cli_status_show(FILE *out, struct span json, uint64_t now_ms);
+
+/* Whether that answer says that the app is suspended. */
+bool cli_status_suspended(struct span json, const char *app);
+
+#endif
