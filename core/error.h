@@ -24,6 +24,7 @@
     X(PE_HTTP_GONE, "the peer answered 410 Gone: the output is disabled")           \
     X(PE_HTTP_STORED, "the reply states a stored number that cannot be")            \
     X(PE_HTTP_UNSTORED, "the reply does not say what is stored")                    \
+    X(PE_STORED_NUMBER, "the receiver says it has stored what it was not sent")     \
     X(PE_STREAM_GAP, "records are missing before these")                            \
     X(PE_STREAM_RETIRED, "the stream's epoch has been replaced by a newer one")     \
     X(PE_NAME_NOT_FOUND, "the name has no address")                                 \
