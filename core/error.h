@@ -25,6 +25,8 @@
     X(PE_HTTP_STORED, "the reply states a stored number that cannot be")            \
     X(PE_HTTP_UNSTORED, "the reply does not say what is stored")                    \
     X(PE_STORED_NUMBER, "the receiver says it has stored what it was not sent")     \
+    X(PE_NO_APP, "the receiver has no such app")                                    \
+    X(PE_NOT_ALLOWED, "this host may not send to that app")                         \
     X(PE_STREAM_GAP, "records are missing before these")                            \
     X(PE_STREAM_RETIRED, "the stream's epoch has been replaced by a newer one")     \
     X(PE_NAME_NOT_FOUND, "the name has no address")                                 \

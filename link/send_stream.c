@@ -44,20 +44,25 @@ uint64_t send_stream_fresh(const struct send_stream *s)
     return s->live && end > s->sent ? end - s->sent : 0;
 }
 
-struct span send_stream_take(struct send_stream *s, size_t size, uint64_t most_fresh, uint64_t *offset)
+uint64_t send_stream_next(const struct send_stream *s, uint64_t most_fresh, uint64_t *offset)
 {
     if (send_stream_has_lost(s)) {
-        struct range first = s->lost.item[0];
-        *offset = first.start;
-        size = min_size(size, (size_t)(first.end - first.start));
-        ranges_remove(&s->lost, first.start, first.start + size);
+        *offset = s->lost.item[0].start;
+        return s->lost.item[0].end - *offset;
+    }
+    *offset = s->sent;
+    return min_u64(most_fresh, send_stream_fresh(s));
+}
+
+const uint8_t *send_stream_take(struct send_stream *s, uint64_t offset, size_t size)
+{
+    if (offset < s->sent) {
+        ranges_remove(&s->lost, offset, offset + size); /* the front of the first: cannot fail */
     } else {
-        *offset = s->sent;
-        size = (size_t)min_u64(size, min_u64(most_fresh, send_stream_fresh(s)));
         s->sent += size;
         s->sent_ever = max_u64(s->sent_ever, s->origin.bytes + s->sent);
     }
-    return span_of(ring_memory_at(&s->outlet->queue.memory, s->origin.bytes + *offset), size);
+    return ring_memory_at(&s->outlet->queue.memory, s->origin.bytes + offset);
 }
 
 /* Where there is no place for one more range, the gap to a neighbour is lost with it: bytes that were sent

@@ -54,9 +54,12 @@ static inline bool send_stream_has_lost(const struct send_stream *s)
 /* No more of it is sent under this number. Returns the offset where it ends. */
 uint64_t send_stream_end(struct send_stream *s);
 
-/* The next piece: what was lost first, else fresh bytes, at most `most_fresh` of them. At most `size` bytes;
- * empty: nothing may be sent. The bytes are the queue's. The piece counts as sent. */
-struct span send_stream_take(struct send_stream *s, size_t size, uint64_t most_fresh, uint64_t *offset);
+/* The next piece, from `*offset` on: what was lost first, else fresh bytes, at most `most_fresh` of them.
+ * Returns how many bytes it may have; 0: nothing may be sent. */
+uint64_t send_stream_next(const struct send_stream *s, uint64_t most_fresh, uint64_t *offset);
+
+/* Takes `size` (> 0) bytes of that piece: they count as sent. They are the queue's; copy them at once. */
+const uint8_t *send_stream_take(struct send_stream *s, uint64_t offset, size_t size);
 
 /* A piece sent under this number was lost. */
 void send_stream_lost(struct send_stream *s, uint64_t offset, uint64_t size);

@@ -42,6 +42,13 @@ static void ends_free(struct ends *e)
     free(e);
 }
 
+/* At most `size` bytes of the next piece; empty: there is none. */
+static struct span take_piece(struct send_stream *s, size_t size, uint64_t most_fresh, uint64_t *offset)
+{
+    size = (size_t)min_u64(size, send_stream_next(s, most_fresh, offset));
+    return size > 0 ? span_of(send_stream_take(s, *offset, size), size) : span_of(NULL, 0);
+}
+
 /* Record n is of this size, and all of its bytes are (uint8_t)n. */
 static size_t size_of(uint64_t n)
 {
@@ -116,7 +123,7 @@ static void run_seed(uint64_t seed)
         while (count < ON_THE_WAY) {
             struct piece *p = &way[count];
             struct span bytes =
-                send_stream_take(&e->out, 1 + random_below(&random, sizeof p->bytes), UINT64_MAX, &p->offset);
+                take_piece(&e->out, 1 + random_below(&random, sizeof p->bytes), UINT64_MAX, &p->offset);
             if (bytes.size == 0)
                 break;
             p->size = bytes.size;
@@ -157,7 +164,7 @@ static void records_come_once_in_order_whatever_their_pieces_meet(void **state)
 static void take_and_drop(struct ends *e, size_t size, bool deliver)
 {
     uint64_t offset;
-    struct span bytes = send_stream_take(&e->out, size, UINT64_MAX, &offset);
+    struct span bytes = take_piece(&e->out, size, UINT64_MAX, &offset);
     assert_int_equal(bytes.size, size);
     if (deliver)
         assert_int_equal(receive_stream_put(&e->in, offset, bytes), 0);
@@ -175,7 +182,7 @@ static void more_losses_than_ranges_cost_bytes_and_no_records(void **state)
     unsigned count = 0;
     while (send_stream_fresh(&e->out) >= 20 && count < ARRAY_SIZE(lost)) {
         uint64_t offset;
-        struct span bytes = send_stream_take(&e->out, 10, UINT64_MAX, &offset);
+        struct span bytes = take_piece(&e->out, 10, UINT64_MAX, &offset);
         lost[count++] = (struct range){offset, offset + bytes.size};
         take_and_drop(e, 10, true);
     }
@@ -185,7 +192,7 @@ static void more_losses_than_ranges_cost_bytes_and_no_records(void **state)
     assert_true(e->out.lost.count <= SEND_STREAM_LOST);
     while (send_stream_has_lost(&e->out) || send_stream_fresh(&e->out) > 0) {
         uint64_t offset;
-        struct span bytes = send_stream_take(&e->out, 1000, UINT64_MAX, &offset);
+        struct span bytes = take_piece(&e->out, 1000, UINT64_MAX, &offset);
         assert_int_equal(receive_stream_put(&e->in, offset, bytes), 0);
     }
     take_records(e);
@@ -218,15 +225,15 @@ static void nothing_is_kept_beyond_the_credit_and_nothing_sent(void **state)
     assert_true(e->outlet.queue.published_seen.bytes > LINK_STREAM_CREDIT);
     uint64_t offset, sent = 0;
     struct span bytes;
-    while ((bytes = send_stream_take(&e->out, 1000, UINT64_MAX, &offset)).size > 0)
+    while ((bytes = take_piece(&e->out, 1000, UINT64_MAX, &offset)).size > 0)
         sent += bytes.size;
     assert_int_equal(sent, LINK_STREAM_CREDIT);
     uint8_t two[2] = {0};
     assert_int_equal(receive_stream_put(&e->in, LINK_STREAM_CREDIT - 1, span_of(two, 2)), PE_TOO_LARGE);
     assert_int_equal(receive_stream_put(&e->in, LINK_STREAM_CREDIT - 1, span_of(two, 1)), 0);
     send_stream_credit(&e->out, LINK_STREAM_CREDIT + 5);
-    assert_int_equal(send_stream_take(&e->out, 1000, 3, &offset).size, 3); /* what the session lets it */
-    assert_int_equal(send_stream_take(&e->out, 1000, UINT64_MAX, &offset).size, 2);
+    assert_int_equal(take_piece(&e->out, 1000, 3, &offset).size, 3); /* what the session lets it */
+    assert_int_equal(take_piece(&e->out, 1000, UINT64_MAX, &offset).size, 2);
     ends_free(e);
 }
 
@@ -261,7 +268,7 @@ static void a_receiver_that_remembers_more_is_believed_of_what_was_ever_sent(voi
     send_stream_begin(&e->out, 8, LINK_STREAM_CREDIT);
     assert_int_equal(e->out.origin.records, 5);
     uint64_t offset;
-    struct span bytes = send_stream_take(&e->out, 3, UINT64_MAX, &offset);
+    struct span bytes = take_piece(&e->out, 3, UINT64_MAX, &offset);
     assert_int_equal(offset, 0);
     assert_memory_equal(bytes.data, "\x06\x06\x06", 3); /* record 6: its size, its first bytes */
     ends_free(e);
@@ -274,7 +281,7 @@ static void stores_of_whole_pushes_count_no_records(void **state)
     for (unsigned i = 0; i < 20; i++)
         push(e, 5);
     uint64_t offset;
-    while (send_stream_take(&e->out, 1000, UINT64_MAX, &offset).size > 0)
+    while (take_piece(&e->out, 1000, UINT64_MAX, &offset).size > 0)
         ;
     /* no longer records: whoever counts them here goes astray */
     memset(ring_memory_at(&e->outlet.queue.memory, 0), 0xff, e->outlet.queue.published_seen.bytes);
