@@ -43,9 +43,9 @@ struct congestion {
     struct congestion_cubic before; /* the last reduction; window_bytes 0 if there is nothing to undo */
     struct congestion_hystart hystart;
     uint64_t datagram_bytes;
-    uint64_t recovery_ns;  /* packets sent at or before this cause no further reduction; 0 before the first */
+    uint64_t recovery_ns;  /* packets sent before this cause no further reduction */
     uint64_t undo_packets; /* declared lost by the last reduction and not (yet) found spurious */
-    uint64_t grown_bytes;  /* acknowledged bytes not yet turned into growth */
+    uint64_t reno_acked;   /* 17ths of bytes acknowledged, not yet turned into growth of reno_bytes */
     uint64_t last_sent_ns; /* 0 before the first */
 };
 

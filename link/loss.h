@@ -22,7 +22,14 @@
 #define LOSS_TIME_EIGHTHS_MAX     16
 #define LOSS_PTO_MAX_NS           (60 * NS_PER_S)
 #define LOSS_MAX_ACK_DELAY_NS     (5 * NS_PER_MS)
-#define LOSS_REMEMBERED           128 /* packets declared lost, of which a late ACK is noticed; a power of two */
+#define LOSS_REMEMBERED           128 /* packets declared lost, of which a late ACK is noticed */
+
+/* A packet that was declared lost. */
+struct loss_memory {
+    uint64_t number;
+    bool live;    /* in use, and not acknowledged since */
+    bool by_time; /* by the time threshold, not by the packet threshold */
+};
 
 struct loss {
     struct rtt rtt;
@@ -31,11 +38,10 @@ struct loss {
     uint32_t pto_count;        /* probe time-outs since the last new acknowledgement */
     uint64_t largest_acked;    /* number + 1; 0 if none was */
     uint64_t loss_ns;          /* when the oldest packet will be late by the time threshold; NEVER if none */
-    struct {
-        uint64_t number; /* + 1; 0 is free */
-        bool by_time;
-    } lost[LOSS_REMEMBERED]; /* the last ones declared lost */
-    uint32_t lost_count;     /* how many ever, modulo 2^32: the next goes to lost_count % LOSS_REMEMBERED */
+    uint64_t pto_base_ns; /* when the last probe time-out came: the next is not before its interval is over */
+    struct loss_memory lost[LOSS_REMEMBERED]; /* the last ones declared lost, numbers ascending */
+    uint32_t lost_next;                       /* the next goes here, modulo; so the oldest lies here */
+    uint32_t lost_live;                       /* of them, not acknowledged since */
 };
 
 /* What one acknowledgement or time-out brought about. */
@@ -43,9 +49,10 @@ struct loss_report {
     uint64_t in_flight_before;     /* bytes */
     uint64_t acked_bytes;          /* newly acknowledged */
     uint64_t acked_newest_sent_ns; /* when the newest of them had left */
-    uint64_t largest_newly_acked;  /* number; valid if acked_bytes > 0 */
+    uint64_t largest_newly_acked;  /* number; valid if acked_packets > 0 */
     uint64_t lost_bytes;           /* without MTU probes */
     uint64_t lost_newest_sent_ns;  /* when the newest of them had left */
+    uint32_t acked_packets;        /* newly */
     uint32_t lost_packets;         /* without MTU probes */
     uint32_t spurious;             /* declared lost earlier, acknowledged now */
     bool rtt_sampled;

@@ -30,6 +30,7 @@ struct mtu {
     uint32_t probe;        /* the size being tried; 0 while the search rests */
     uint32_t tries;        /* of that size that were lost */
     bool probe_out;        /* one is in flight */
+    uint32_t probe_bytes;  /* its size: the search may have turned to another since */
     uint64_t probe_number; /* its packet number */
     uint64_t again_ns; /* when a search that rests begins again; NEVER while it runs or has nothing to find */
     uint64_t large_acked; /* number + 1 of the newest packet above the base that arrived */

@@ -26,7 +26,8 @@ struct path {
     struct congestion congestion;
     struct pacer pacer;
     struct mtu mtu;
-    uint32_t probes; /* packets that a probe time-out still allows, whatever window and pacer say */
+    uint64_t moved_at; /* packets below this number left on another path */
+    uint32_t probes;   /* packets that a probe time-out still allows, whatever window and pacer say */
 };
 
 /* `packets`: capacity of the sent map; `first`: the first packet number; `mtu_limit`: see mtu_init. 0 or
@@ -63,6 +64,9 @@ uint64_t path_deadline_ns(const struct path *p);
 /* The deadline may have come. Afterwards path_must_probe says whether to send though there may be nothing
  * new: data that is in flight again, or a PING. */
 void path_expired(struct path *p, uint64_t now_ns, const struct sent_handler *handler);
+
+/* The system says that only `bytes` of UDP payload pass: see mtu_hint. */
+void path_mtu_hint(struct path *p, uint32_t bytes, uint64_t now_ns);
 
 static inline bool path_must_probe(const struct path *p)
 {

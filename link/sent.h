@@ -40,6 +40,7 @@ struct sent_packet {
     uint32_t item;  /* its first item, modulo the ring's size */
     uint8_t items;
     bool outstanding; /* eliciting, neither acknowledged nor lost */
+    bool acked;       /* was outstanding, and has been acknowledged */
     bool mtu_probe;   /* its loss says nothing about congestion */
 };
 
