@@ -1,0 +1,65 @@
+#include "link/pacer.h"
+
+#define MIN_RATE    1000          /* bytes a second: no interval below overflows */
+#define MAX_RATE    100000000000u /* more than any memory gives */
+#define BURST_NS    (2 * NS_PER_MS)
+#define BURST_LEAST 10 /* datagrams */
+
+static uint64_t time_for_ns(const struct pacer *p, uint64_t bytes)
+{
+    return bytes * NS_PER_S / p->rate;
+}
+
+/* The emptiest credit can be dated: what lies before would be more than the burst. */
+static uint64_t empty_ns(const struct pacer *p, uint64_t now_ns)
+{
+    uint64_t full_ns = time_for_ns(p, p->burst_bytes);
+    return max_u64(p->empty_ns, now_ns > full_ns ? now_ns - full_ns : 0);
+}
+
+static uint64_t burst_bytes(uint64_t rate, uint64_t datagram_bytes)
+{
+    uint64_t burst = max_u64(rate / (NS_PER_S / BURST_NS), BURST_LEAST * datagram_bytes);
+    return max_u64(min_u64(burst, PACER_BATCH_BYTES), datagram_bytes);
+}
+
+void pacer_init(struct pacer *p, uint64_t window_bytes, uint64_t smoothed_ns, uint64_t datagram_bytes,
+                uint64_t now_ns)
+{
+    *p = (struct pacer){.rate = MIN_RATE, .burst_bytes = 1};
+    pacer_set(p, window_bytes, true, smoothed_ns, datagram_bytes, now_ns);
+    p->empty_ns = 0;
+}
+
+void pacer_set(struct pacer *p, uint64_t window_bytes, bool slow_start, uint64_t smoothed_ns,
+               uint64_t datagram_bytes, uint64_t now_ns)
+{
+    uint64_t credit = pacer_room(p, now_ns);
+    uint64_t debt_ns = p->empty_ns > now_ns ? p->empty_ns - now_ns : 0;
+    uint64_t debt = debt_ns > 0 ? p->rate * min_u64(debt_ns, NS_PER_S) / NS_PER_S : 0;
+    uint64_t window = slow_start ? 2 * window_bytes : window_bytes + window_bytes / 4;
+    double rate = (double)window * NS_PER_S / (double)max_u64(smoothed_ns, 1);
+    p->rate = rate < MIN_RATE ? MIN_RATE : rate > MAX_RATE ? MAX_RATE : (uint64_t)rate;
+    p->burst_bytes = burst_bytes(p->rate, datagram_bytes);
+    uint64_t credit_ns = time_for_ns(p, min_u64(credit, p->burst_bytes));
+    p->empty_ns = now_ns + time_for_ns(p, debt) - min_u64(credit_ns, now_ns);
+}
+
+uint64_t pacer_room(const struct pacer *p, uint64_t now_ns)
+{
+    uint64_t empty = empty_ns(p, now_ns);
+    if (empty >= now_ns)
+        return 0;
+    return min_u64((now_ns - empty) * p->rate / NS_PER_S, p->burst_bytes);
+}
+
+void pacer_sent(struct pacer *p, uint64_t bytes, uint64_t now_ns)
+{
+    p->empty_ns = empty_ns(p, now_ns) + time_for_ns(p, bytes);
+}
+
+uint64_t pacer_when_ns(const struct pacer *p, uint64_t bytes, uint64_t now_ns)
+{
+    uint64_t enough_ns = empty_ns(p, now_ns) + time_for_ns(p, min_u64(bytes, p->burst_bytes));
+    return max_u64(now_ns, enough_ns);
+}
