@@ -12,12 +12,13 @@ static void clear_lists(struct inlets *in)
 }
 
 int inlets_init(struct inlets *in, const struct inlet_limits *limits, const struct link_consumer *consumer,
-                void *peer)
+                void *peer, void (*wants)(struct inlets *))
 {
     assert(limits->places >= 1 && limits->places <= LINK_STREAMS_MAX);
     *in = (struct inlets){.limits = *limits,
                           .consumer = consumer,
                           .peer = peer,
+                          .wants = wants,
                           .session_credit = limits->session_window};
     clear_lists(in);
     in->list = calloc(limits->places, sizeof *in->list);
@@ -48,7 +49,7 @@ void inlets_begin(struct inlets *in)
     for (uint32_t i = 0; i < in->limits.places; i++)
         in->list[i].used = in->list[i].ready = in->list[i].due = false;
     clear_lists(in);
-    in->session_received = in->session_freed = 0;
+    in->session_received = in->session_handed = in->session_freed = in->extra = 0;
     in->session_credit = in->limits.session_window;
     in->credit_due = false;
 }
@@ -63,6 +64,7 @@ static void make_due(struct inlet *inlet)
     inlet->next_due = NULL;
     *inlet->inlets->due_tail = inlet;
     inlet->inlets->due_tail = &inlet->next_due;
+    inlet->inlets->wants(inlet->inlets);
 }
 
 static struct inlet *take_due(struct inlets *in)
@@ -75,11 +77,34 @@ static struct inlet *take_due(struct inlets *in)
     return inlet;
 }
 
+static uint64_t session_credit(const struct inlets *in)
+{
+    return max_u64(in->session_credit, in->session_freed + in->limits.session_window + in->extra);
+}
+
+static void make_credit_due(struct inlets *in)
+{
+    in->credit_due = true;
+    in->wants(in);
+}
+
 static void session_free(struct inlets *in, uint64_t bytes)
 {
     in->session_freed += bytes;
-    if (in->session_freed + in->limits.session_window - in->session_credit >= in->limits.session_window / 2)
-        in->credit_due = true;
+    if (in->session_freed == in->session_received)
+        in->extra = 0;
+    if (session_credit(in) - in->session_credit >= in->limits.session_window / 2)
+        make_credit_due(in);
+}
+
+/* Whether the window is full of records' beginnings. */
+static void see_stuck(struct inlets *in)
+{
+    if (in->session_received < in->session_credit || in->session_handed > in->session_freed)
+        return;
+    if (session_credit(in) == in->session_credit)
+        in->extra += record_framed_size(in->limits.max_record);
+    make_credit_due(in);
 }
 
 /* --- frames of the sender --- */
@@ -87,8 +112,10 @@ static void session_free(struct inlets *in, uint64_t bytes)
 /* What the ring holds is nobody's any more. */
 static void give_up_bytes(struct inlet *inlet)
 {
-    session_free(inlet->inlets, inlet->stream.highest - inlet->stream.freed);
-    inlet->stream.freed = inlet->stream.highest;
+    struct receive_stream *s = &inlet->stream;
+    inlet->inlets->session_handed += s->highest - s->handed;
+    session_free(inlet->inlets, s->highest - s->freed);
+    s->freed = s->handed = s->highest;
 }
 
 static void refuse(struct inlet *inlet, uint64_t reason, uint64_t stored)
@@ -127,9 +154,14 @@ int inlets_open(struct inlets *in, const struct frame_open *open)
         return 0;
     if (inlet->state != INLET_FREE || open->first < 1 || open->first > VARINT_MAX / 2)
         return PE_MALFORMED;
-    *inlet = (struct inlet){.stream = inlet->stream, .inlets = in, .number = open->stream, .used = true,
-                            .due = inlet->due, .next_due = inlet->next_due,
-                            .ready = inlet->ready, .next_ready = inlet->next_ready};
+    *inlet = (struct inlet){.stream = inlet->stream,
+                            .inlets = in,
+                            .number = open->stream,
+                            .used = true,
+                            .due = inlet->due,
+                            .next_due = inlet->next_due,
+                            .ready = inlet->ready,
+                            .next_ready = inlet->next_ready};
     int error = map_ring(inlet, &in->limits);
     receive_stream_begin(&inlet->stream, open->first, error < 0 ? 0 : LINK_STREAM_CREDIT);
     if (error < 0)
@@ -208,6 +240,7 @@ static void deliver(struct inlet *inlet)
 {
     const struct link_consumer *consumer = inlet->inlets->consumer;
     struct received_records records = receive_stream_take(&inlet->stream);
+    inlet->inlets->session_handed += records.bytes.size;
     if (records.count > 0)
         consumer->records(consumer->context, inlet, records.first, records.bytes, records.count);
     if (records.error < 0 && inlet->state == INLET_OPEN) {
@@ -225,6 +258,7 @@ void inlets_deliver(struct inlets *in)
         if (inlet->state == INLET_OPEN)
             deliver(inlet);
     }
+    see_stuck(in);
 }
 
 /* --- what goes out --- */
@@ -248,7 +282,7 @@ static size_t put_stored(struct inlet *inlet, struct sent *sent, uint8_t *at, co
 static size_t put_credit(struct inlets *in, struct sent *sent, uint8_t *at, const uint8_t *end)
 {
     in->credit_due = false;
-    in->session_credit = in->session_freed + in->limits.session_window;
+    in->session_credit = session_credit(in);
     sent_add(sent, (struct sent_item){.kind = SENT_CREDIT, .offset = in->session_credit});
     return frame_put_credit(at, end, in->session_credit);
 }
@@ -280,7 +314,7 @@ size_t inlets_fill(struct inlets *in, struct sent *sent, uint8_t *at, const uint
 void inlets_lost(struct inlets *in, const struct sent_item *item)
 {
     if (item->kind == SENT_CREDIT && item->offset == in->session_credit)
-        in->credit_due = true;
+        make_credit_due(in);
     if (item->kind != SENT_STORED && item->kind != SENT_REFUSED)
         return;
     struct inlet *inlet = &in->list[item->stream % in->limits.places];
@@ -292,6 +326,7 @@ void inlets_lost(struct inlets *in, const struct sent_item *item)
 
 void inlet_freed(struct inlet *inlet, uint64_t bytes)
 {
+    assert(inlet->state == INLET_OPEN);
     receive_stream_free(&inlet->stream, bytes);
     session_free(inlet->inlets, bytes);
     if (receive_stream_credit_due(&inlet->stream))
@@ -300,6 +335,7 @@ void inlet_freed(struct inlet *inlet, uint64_t bytes)
 
 void inlet_stored(struct inlet *inlet, uint64_t number)
 {
+    assert(inlet->state == INLET_OPEN);
     if (receive_stream_store(&inlet->stream, number))
         make_due(inlet);
 }

@@ -1,11 +1,16 @@
-/* The streams that come in over one association: frames about them in and out. Packets, keys and time-outs are
- * link_receiver's.
+/* The streams that come in over one association: frames about them in and out. Packets, keys and time-outs
+ * are link_receiver's.
  *
- * A stream's number, modulo the places there are, is its place. It lives there from its OPEN to its end; then a
- * higher number may. Refused, it lives on without memory until its end has come, since only then both ends agree
- * on how much of the session's credit it used:
+ * A stream's number, modulo the places there are, is its place. It lives there from its OPEN to its end; then
+ * a higher number may. Refused, it lives on without memory until its end has come, since only then both ends
+ * agree on how much of the session's credit it used:
  *
- *     session_freed <= session_received <= session_credit <= session_freed + window
+ *     session_freed <= session_handed <= session_received <= session_credit
+ *     session_credit <= session_freed + session_window + extra
+ *
+ * Many large records at once could fill the window with beginnings of which none can be completed. Then, when
+ * all that was received is of such beginnings, `extra` grows by a record, until the last byte is freed.
+ * Memory is bounded by the rings all the same.
  *
  * Consumers are told of records in whole, in order and once per stream. A sender may send records again on a
  * later stream, in another association: the consumer knows by their numbers which it has stored. */
@@ -27,7 +32,7 @@ struct inlets;
 struct inlet {
     struct receive_stream stream;
     struct inlets *inlets;
-    void *context;  /* the consumer's */
+    void *context;   /* the consumer's */
     uint32_t number; /* of the stream that is, or last was, here */
     bool used;       /* one was; never false again within the association */
     enum inlet_state state;
@@ -41,7 +46,8 @@ struct inlet {
  * inlet is not closed. */
 struct link_consumer {
     /* A stream begins: record open->first is its first. `peer` is the context of the peer. 0 and
-     * inlet->context set as it likes, or an enum frame_refusal with `*stored`. Spans live as long as the call. */
+     * inlet->context set as it likes, or an enum frame_refusal with `*stored`. Spans live as long as the
+     * call. */
     int (*admit)(void *context, void *peer, const struct frame_open *open, struct inlet *inlet,
                  uint64_t *stored);
     /* `count` whole framed records, from number `first` on. They lie in memory, contiguous with those before
@@ -64,14 +70,17 @@ struct inlets {
     struct inlet_limits limits;
     const struct link_consumer *consumer;
     void *peer;
-    uint64_t session_received, session_freed, session_credit; /* bytes from the association's start */
+    void (*wants)(struct inlets *);
+    /* bytes from the association's start; none of them ever decreases */
+    uint64_t session_freed, session_handed, session_received, session_credit;
+    uint64_t extra; /* bytes */
     bool credit_due;
     struct inlet *ready, *due, **due_tail;
 };
 
-/* 0 or -ENOMEM. */
+/* `wants` is called whenever inlets_due becomes true. 0 or -ENOMEM. */
 int inlets_init(struct inlets *in, const struct inlet_limits *limits, const struct link_consumer *consumer,
-                void *peer);
+                void *peer, void (*wants)(struct inlets *));
 
 /* Closes whatever is open. */
 void inlets_dispose(struct inlets *in);
@@ -79,7 +88,8 @@ void inlets_dispose(struct inlets *in);
 /* The association is a new one: whatever is open is closed, and all places are free. */
 void inlets_begin(struct inlets *in);
 
-/* Frames of the sender. 0; PE_FULL: this packet has to be taken as lost; PE_MALFORMED: it said what cannot be. */
+/* Frames of the sender. 0; PE_FULL: this packet has to be taken as lost; PE_MALFORMED: it said what cannot
+ * be. */
 int inlets_open(struct inlets *in, const struct frame_open *open);
 int inlets_records(struct inlets *in, const struct frame_records *records);
 

@@ -310,8 +310,7 @@ void outputs_stored(struct outputs *o, const struct frame_stored *frame, uint64_
 /* What a reason means, and whether there is hope. */
 static int refusal(uint64_t reason, bool *for_ever)
 {
-    *for_ever =
-        reason == REFUSED_NO_APP || reason == REFUSED_NOT_ALLOWED || reason == REFUSED_RETIRED;
+    *for_ever = reason == REFUSED_NO_APP || reason == REFUSED_NOT_ALLOWED || reason == REFUSED_RETIRED;
     switch (reason) {
     case REFUSED_NO_APP:
         return PE_NO_APP;

@@ -8,9 +8,9 @@
  *      +---------------- the rest is over ---------------- RESTING <---------------------------------------+
  *                                                          DISABLED <-- after a refusal for ever ----------+
  *
- * While OPENING, OPEN goes with every packet that carries records: whichever comes first, the receiver knows the
- * stream by it. An output keeps its place (its index) for good; a new life of its stream has a number that is the
- * number of places higher, so that nothing late is taken for a part of the new one. */
+ * While OPENING, OPEN goes with every packet that carries records: whichever comes first, the receiver knows
+ * the stream by it. An output keeps its place (its index) for good; a new life of its stream has a number
+ * that is the number of places higher, so that nothing late is taken for a part of the new one. */
 #ifndef PURE_LINK_OUTPUTS_H
 #define PURE_LINK_OUTPUTS_H
 
@@ -21,8 +21,9 @@
 #include "link/sent.h"
 
 #define OUTPUT_QUANTUM_BYTES 4096
-#define OUTPUT_REST_FIRST_NS NS_PER_S        /* after a refusal; twice as long after the next … */
-#define OUTPUT_REST_LAST_NS  (60 * NS_PER_S) /* … at most, each ± 25 %; from the start when records are stored */
+#define OUTPUT_REST_FIRST_NS NS_PER_S /* after a refusal; twice as long after the next … */
+#define OUTPUT_REST_LAST_NS \
+    (60 * NS_PER_S) /* … at most, each ± 25 %; from the start when records are stored */
 
 enum output_state {
     OUTPUT_IDLE,
@@ -94,8 +95,8 @@ static inline bool outputs_ready(const struct outputs *o)
     return o->begun && (o->scheduler.head || o->ends_due > 0);
 }
 
-/* Fills [at, end) with frames and notes them in `sent`. Returns the bytes used: 0 if there was nothing to send
- * after all, or no room for it. */
+/* Fills [at, end) with frames and notes them in `sent`. Returns the bytes used: 0 if there was nothing to
+ * send after all, or no room for it. */
 size_t outputs_fill(struct outputs *o, struct sent *sent, uint8_t *at, const uint8_t *end);
 
 /* What became of an item that outputs_fill noted. */

@@ -24,6 +24,14 @@ int path_init(struct path *p, uint32_t packets, uint64_t first, uint32_t mtu_lim
     return sent_init(&p->sent, packets, first);
 }
 
+void path_restart(struct path *p, uint64_t first, uint32_t mtu_limit, uint64_t now_ns)
+{
+    struct sent sent = p->sent;
+    *p = (struct path){.sent = sent};
+    sent_restart(&p->sent, first);
+    begin(p, mtu_limit, now_ns);
+}
+
 void path_dispose(struct path *p)
 {
     sent_dispose(&p->sent);

@@ -35,6 +35,9 @@ struct path {
 int path_init(struct path *p, uint32_t packets, uint64_t first, uint32_t mtu_limit, uint64_t now_ns);
 void path_dispose(struct path *p);
 
+/* Another association begins: as path_init, in the same memory. */
+void path_restart(struct path *p, uint64_t first, uint32_t mtu_limit, uint64_t now_ns);
+
 /* Another address or source port: RTT, window, rate and MTU begin anew (RFC 9000 section 9.4); the sent map
  * and packet numbers go on. */
 void path_moved(struct path *p, uint32_t mtu_limit, uint64_t now_ns);

@@ -20,6 +20,16 @@ int sent_init(struct sent *s, uint32_t capacity, uint64_t first)
     return -ENOMEM;
 }
 
+void sent_restart(struct sent *s, uint64_t first)
+{
+    *s = (struct sent){.packets = s->packets,
+                       .items = s->items,
+                       .packets_mask = s->packets_mask,
+                       .items_mask = s->items_mask,
+                       .first = first,
+                       .next = first};
+}
+
 void sent_dispose(struct sent *s)
 {
     free(s->packets);

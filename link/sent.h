@@ -20,6 +20,7 @@
 enum sent_kind {
     SENT_RECORDS, /* stream, offset, size */
     SENT_OPEN,    /* stream */
+    SENT_END,     /* stream */
     SENT_STORED,  /* stream, offset = stored number */
     SENT_CREDIT,  /* offset = the credit */
     SENT_REFUSED, /* stream */
@@ -69,6 +70,9 @@ struct sent_handler {
 /* Room for `capacity` packets, a power of two, the first of them numbered `first`. 0 or -ENOMEM. */
 int sent_init(struct sent *s, uint32_t capacity, uint64_t first);
 void sent_dispose(struct sent *s);
+
+/* Forgets all packets, untold; the next is numbered `first`. */
+void sent_restart(struct sent *s, uint64_t first);
 
 /* Whether one more packet with SENT_ITEMS_PER_PACKET items has room. */
 bool sent_room(const struct sent *s);
