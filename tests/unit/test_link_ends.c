@@ -1,6 +1,6 @@
 /* Both ends of links over a network that fails them in every way: every record once and in order, memory and
- * traffic within bounds. See link_world.h. */
-#include "link_world.h"
+ * traffic within bounds. See link_ends.h. */
+#include "link_ends.h"
 
 #include <stdio.h>
 
