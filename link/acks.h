@@ -2,9 +2,9 @@
  * (docs/link-protocol.md section 5; RFC 9000 sections 13.2 and 19.3).
  *
  * An ACK is due at once for the first eliciting packet after a pause (none for ACK_DELAY_NS), for one out of
- * order, and for every 16th; else ACK_DELAY_NS after the first that waits. The owner takes in a whole batch
- * of datagrams, then asks acks_due_ns once: so a batch costs one ACK. Packets that do not elicit are recorded
- * and make nothing due.
+ * order, for one with a PING, and for every 16th; else ACK_DELAY_NS after the first that waits. The owner
+ * takes in a whole batch of datagrams, then asks acks_due_ns once: so a batch costs one ACK. Packets that do
+ * not elicit are recorded and make nothing due.
  *
  * At most FRAME_ACK_RANGES ranges are remembered; the oldest goes when another comes, and everything below
  * `floor` is never named again: a packet there that comes late after all will be sent again. */
@@ -34,6 +34,12 @@ void acks_init(struct acks *a, uint64_t first);
 /* A packet opened and parsed. False if it was recorded already or is below `floor`: it asks for an ACK all
  * the same if it is eliciting (the peer may have missed ours). */
 bool acks_received(struct acks *a, uint64_t number, bool eliciting, uint64_t now_ns);
+
+/* The packet just received held a PING: the sender wants its ACK at once. */
+static inline void acks_hurry(struct acks *a, uint64_t now_ns)
+{
+    a->due_ns = now_ns;
+}
 
 /* When an ACK has to leave at the latest, NEVER if none has to. */
 static inline uint64_t acks_due_ns(const struct acks *a)

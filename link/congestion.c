@@ -82,19 +82,18 @@ static void begin_epoch(struct congestion *c, uint64_t now_ns)
     uint64_t datagrams_1000 = min_u64((q->max_bytes - q->window_bytes) * 1000 / c->datagram_bytes, 1u << 31);
     q->k_ms = cube_root(datagrams_1000 * 2500000);
     q->reno_bytes = q->window_bytes;
-    c->reno_acked = 0;
+    c->reno_rest = 0;
 }
 
-/* W_est: a datagram for each window acknowledged; 9/17 of one until it is where the last reduction was. */
+/* W_est: a datagram for each window acknowledged, byte by byte; 9/17 of one until it is where the last
+ * reduction was. */
 static void grow_reno(struct congestion *c, uint64_t bytes)
 {
     struct congestion_cubic *q = &c->cubic;
-    c->reno_acked += bytes * (q->reno_bytes < q->reno_prior_bytes ? RENO_SEVENTEENTH : 17);
-    uint64_t step = 17 * q->reno_bytes;
-    if (c->reno_acked < step)
-        return;
-    c->reno_acked = min_u64(c->reno_acked - step, step);
-    q->reno_bytes += c->datagram_bytes;
+    uint64_t share = q->reno_bytes < q->reno_prior_bytes ? RENO_SEVENTEENTH : 17;
+    uint64_t growth = c->datagram_bytes * bytes * share + c->reno_rest;
+    q->reno_bytes += growth / (17 * q->reno_bytes);
+    c->reno_rest = growth % (17 * q->reno_bytes);
 }
 
 static void avoid_congestion(struct congestion *c, uint64_t bytes, const struct rtt *rtt, uint64_t now_ns)

@@ -45,7 +45,7 @@ struct congestion {
     uint64_t datagram_bytes;
     uint64_t recovery_ns;  /* packets sent before this cause no further reduction */
     uint64_t undo_packets; /* declared lost by the last reduction and not (yet) found spurious */
-    uint64_t reno_acked;   /* 17ths of bytes acknowledged, not yet turned into growth of reno_bytes */
+    uint64_t reno_rest;    /* growth of reno_bytes that is less than a byte */
     uint64_t last_sent_ns; /* 0 before the first */
 };
 

@@ -1,5 +1,6 @@
 #include "link/path.h"
 
+#define ASKS_PER_WINDOW    8
 #define PROBES_PER_TIMEOUT 2 /* RFC 9002 section 6.2.4 */
 
 static void set_pace(struct path *p, uint64_t now_ns)
@@ -14,6 +15,7 @@ static void begin(struct path *p, uint32_t mtu_limit, uint64_t now_ns)
     mtu_init(&p->mtu, mtu_limit, now_ns);
     congestion_init(&p->congestion, p->mtu.current);
     pacer_init(&p->pacer, p->congestion.cubic.window_bytes, p->loss.rtt.smoothed_ns, p->mtu.current, now_ns);
+    p->unasked_bytes = 0;
     p->probes = 0;
 }
 
@@ -66,6 +68,14 @@ uint64_t path_room(const struct path *p, uint64_t now_ns)
     return min_u64(window, max_u64(paced, datagram));
 }
 
+bool path_asks(const struct path *p)
+{
+    uint64_t window = p->congestion.cubic.window_bytes, datagram = p->congestion.datagram_bytes;
+    return window / ASKS_PER_WINDOW < ACK_EVERY * datagram &&
+           p->sent.bytes_in_flight + datagram >= window / 2 &&
+           p->unasked_bytes + datagram >= window / ASKS_PER_WINDOW;
+}
+
 uint64_t path_when_ns(const struct path *p, uint64_t now_ns)
 {
     if (path_room(p, now_ns) > 0)
@@ -88,6 +98,7 @@ uint64_t path_sent(struct path *p, struct sent_commit_options options, uint64_t 
         congestion_sent(&p->congestion, p->sent.bytes_in_flight, &p->loss.rtt, now_ns);
         pacer_sent(&p->pacer, options.bytes, now_ns);
         p->probes -= p->probes > 0;
+        p->unasked_bytes = options.asks ? 0 : p->unasked_bytes + options.bytes;
     }
     uint64_t number = sent_commit(&p->sent, options, now_ns);
     if (options.mtu_probe)

@@ -6,7 +6,7 @@
  *
  *     while ((room = path_room(p, now)) > 0 and there is something to send)
  *         build a packet of at most min(room, path_datagram(p)) bytes, sent_add(&p->sent, …) for each frame;
- *         path_sent(p, …)
+ *         with a PING if path_asks(p); path_sent(p, …)
  *     if (path_mtu_probe(p, now)) send one of that size: PING, padding; path_sent(p, … mtu_probe)
  *
  * and sleeps until the earliest of path_deadline_ns and (if it still has something) path_when_ns. Packets
@@ -14,6 +14,7 @@
 #ifndef PURE_LINK_PATH_H
 #define PURE_LINK_PATH_H
 
+#include "link/acks.h"
 #include "link/congestion.h"
 #include "link/loss.h"
 #include "link/mtu.h"
@@ -26,8 +27,9 @@ struct path {
     struct congestion congestion;
     struct pacer pacer;
     struct mtu mtu;
-    uint64_t moved_at; /* packets below this number left on another path */
-    uint32_t probes;   /* packets that a probe time-out still allows, whatever window and pacer say */
+    uint64_t moved_at;      /* packets below this number left on another path */
+    uint64_t unasked_bytes; /* sent since a packet last asked to be acknowledged at once */
+    uint32_t probes;        /* packets that a probe time-out still allows, whatever window and pacer say */
 };
 
 /* `packets`: capacity of the sent map; `first`: the first packet number; `mtu_limit`: see mtu_init. 0 or
@@ -47,6 +49,11 @@ uint32_t path_datagram(const struct path *p);
 
 /* Bytes that may leave now: 0, or at least one datagram's worth. */
 uint64_t path_room(const struct path *p, uint64_t now_ns);
+
+/* Whether a packet that leaves now should hold a PING, to be acknowledged at once: eight times a window,
+ * while the window is in use and is so small that the receiver would rather wait than reach ACK_EVERY
+ * packets. */
+bool path_asks(const struct path *p);
 
 /* When path_room will be positive if no ACK comes: now, the pacer's time, or NEVER if the window is full. */
 uint64_t path_when_ns(const struct path *p, uint64_t now_ns);

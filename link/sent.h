@@ -92,6 +92,7 @@ struct sent_commit_options {
     uint32_t bytes;
     bool eliciting;
     bool mtu_probe;
+    bool asks; /* holds a PING: see path_asks */
 };
 uint64_t sent_commit(struct sent *s, struct sent_commit_options options, uint64_t now_ns);
 
