@@ -110,6 +110,7 @@ static int take_data(struct link_sender *l, uint64_t now_ns, uint8_t *datagram, 
     if (error < 0)
         return error;
     l->heard_ns = now_ns;
+    l->looked_up = 0;
     error = take_frames(l, &packet, now_ns);
     if (error < 0)
         give_up(l, CLOSE_MALFORMED);
@@ -153,19 +154,19 @@ int link_sender_receive(struct link_sender *l, uint64_t now_ns, uint8_t *datagra
 
 /* --- time --- */
 
-/* Neither probes nor INITs are answered: once more for each that passed. */
+/* Neither probes nor INITs are answered: once more for each time-out, before what it sends. */
 static void see_silence(struct link_sender *l, uint64_t now_ns)
 {
+    const struct initiator *i = &l->initiator;
     uint32_t probes = l->associated ? path_unanswered(&l->path) : 0;
-    uint32_t unanswered = (uint32_t)max_u64(probes, l->initiator.retries);
+    uint32_t inits = i->wanted && now_ns >= i->retry_ns ? i->retries : 0;
+    uint32_t unanswered = probes + inits;
     if (probes >= LINK_SENDER_LOOKUP_PTOS && now_ns - l->heard_ns >= LINK_SENDER_SILENCE_NS)
         initiator_restart(&l->initiator);
-    if (unanswered < LINK_SENDER_LOOKUP_PTOS) {
-        l->looked_up = 0;
-    } else if (unanswered != l->looked_up) {
-        l->looked_up = unanswered;
-        l->events.want_lookup(l->events.context);
-    }
+    if (unanswered < LINK_SENDER_LOOKUP_PTOS || unanswered <= l->looked_up)
+        return;
+    l->looked_up = unanswered;
+    l->events.want_lookup(l->events.context);
 }
 
 static uint64_t keepalive_ns(const struct link_sender *l)
@@ -324,8 +325,8 @@ bool link_sender_fill(struct link_sender *l, uint64_t now_ns, uint8_t *buffer, s
 {
     assert(capacity >= MTU_BASE);
     pass_time(l, now_ns);
-    size_t init = initiator_write(&l->initiator, now_ns, l->path.sent.next, buffer);
     see_silence(l, now_ns);
+    size_t init = initiator_write(&l->initiator, now_ns, l->path.sent.next, buffer);
     if (init > 0)
         return one(batch, init);
     struct session *session = initiator_sealing(&l->initiator, now_ns);

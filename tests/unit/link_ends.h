@@ -16,6 +16,7 @@
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
@@ -78,6 +79,7 @@ struct world_sender {
     uint32_t nat_port; /* what the receiver sees */
     bool nat_dead;     /* until it takes another port */
     uint64_t lookups;
+    const uint64_t *now_ns; /* the world's */
     struct world_stream streams[WORLD_OUTPUTS];
 };
 
@@ -384,6 +386,9 @@ static inline void world_want_lookup(void *context)
 {
     struct world_sender *s = context;
     s->lookups++;
+    s->nat_port = ++s->port;
+    s->nat_dead = false;
+    link_sender_moved(&s->link, *s->now_ns);
 }
 
 static inline void world_start_sender(struct world *w, unsigned number)
@@ -484,6 +489,7 @@ static inline void world_start(struct world *w)
         host_key_generate(&s->key, &random);
         assert_int_equal(indices_init(&s->indices, INITIATOR_INDICES), 0);
         s->port = s->nat_port = 10000;
+        s->now_ns = &w->now_ns;
         for (unsigned k = 0; k < w->output_count; k++) {
             char name[2] = {(char)('0' + k), '\0'};
             world_random(&w->random, s->streams[k].epoch, FRAME_EPOCH_BYTES);
@@ -514,7 +520,6 @@ static inline void world_fill_sender(struct world *w, unsigned number)
     static uint8_t buffer[LINK_BATCH_BYTES];
     struct world_sender *s = &w->senders[number];
     struct link_batch batch;
-    uint64_t lookups = s->lookups;
     for (unsigned batches = 0; link_sender_fill(&s->link, w->now_ns, buffer, sizeof buffer, &batch);
          batches++) {
         assert_true(batches < 1000);
@@ -529,11 +534,6 @@ static inline void world_fill_sender(struct world *w, unsigned number)
         }
         if (w->there.weather.icmp && batch.segment > w->there.weather.mtu)
             link_sender_too_large(&s->link, w->now_ns, w->there.weather.mtu);
-    }
-    if (s->lookups != lookups) {
-        s->nat_port = ++s->port;
-        s->nat_dead = false;
-        link_sender_moved(&s->link, w->now_ns);
     }
 }
 
@@ -596,6 +596,44 @@ static inline bool world_run(struct world *w, uint64_t until_ns)
         world_step(w, until_ns);
     }
     return world_done(w);
+}
+
+/* Where things stand, for who looks into a seed that failed. */
+static inline void world_print(const struct world *w)
+{
+    for (unsigned i = 0; i < w->sender_count; i++) {
+        const struct world_sender *s = &w->senders[i];
+        const struct link_peer *p = w->receiver.peers[i];
+        printf("sender %u: session %d, in flight %lu, unanswered %u, INITs %u, window %lu, mtu %u, next %lu, "
+               "credit %lu - %lu, line %d; lookups %lu\n",
+               i, s->link.initiator.current.live, s->link.path.sent.bytes_in_flight,
+               path_unanswered(&s->link.path), s->link.initiator.retries,
+               s->link.path.congestion.cubic.window_bytes, s->link.path.mtu.current, s->link.path.sent.next,
+               s->link.outputs.session_credit, s->link.outputs.session_sent,
+               s->link.outputs.scheduler.head != NULL, s->lookups);
+        printf("  receiver: in flight %lu, unanswered %u, next %lu, credit %lu freed %lu handed %lu received "
+               "%lu extra %lu, acks due %d\n",
+               p->path.sent.bytes_in_flight, path_unanswered(&p->path), p->path.sent.next,
+               p->inlets.session_credit, p->inlets.session_freed, p->inlets.session_handed,
+               p->inlets.session_received, p->inlets.extra, acks_due_ns(&p->acks) != NEVER);
+        for (unsigned k = 0; k < w->output_count; k++) {
+            const struct world_stream *o = &s->streams[k];
+            const struct send_stream *out = &o->output.stream;
+            printf(
+                "  output %u: state %d, number %u, pushed %lu, stored %lu, freed %lu; sent %lu of %lu, lost "
+                "%u, credit %lu\n",
+                k, o->output.state, out->number, o->pushed, o->stored, o->outlet.queue.freed.records,
+                out->sent, o->outlet.queue.published_seen.bytes - out->origin.bytes, out->lost.count,
+                out->credit);
+            if (o->inlet) {
+                const struct receive_stream *in = &o->inlet->stream;
+                printf("    inlet %u: freed %lu handed %lu contiguous %lu highest %lu credit %lu stored %lu, "
+                       "pieces %u, due %d\n",
+                       o->inlet->number, in->freed, in->handed, in->contiguous, in->highest, in->credit,
+                       in->stored, in->pieces.count, o->inlet->due);
+            }
+        }
+    }
 }
 
 #endif

@@ -2,8 +2,6 @@
  * traffic within bounds. See link_ends.h. */
 #include "link_ends.h"
 
-#include <stdio.h>
-
 static void records_arrive_over_a_fair_path(void **state)
 {
     (void)state;
@@ -97,9 +95,11 @@ static uint64_t storm(uint64_t seed, bool tell)
     bool done = world_run(w, w->now_ns + 1200 * NS_PER_S);
     uint64_t took_ns = w->now_ns - start_ns, needed = w->bytes_there / 1200;
     if (tell || !done)
-        printf("seed %lu: %s after %.1f s, %.1f s after the last fault; %lu datagrams there, %lu back\n", seed,
-               done ? "done" : "NOT DONE", (double)took_ns / 1e9, (double)(w->now_ns - cleared_ns) / 1e9,
-               w->sent_there, w->sent_back);
+        printf("seed %lu: %s after %.1f s, %.1f s after the last fault; %lu datagrams there, %lu back\n",
+               seed, done ? "done" : "NOT DONE", (double)took_ns / 1e9,
+               (double)(w->now_ns - cleared_ns) / 1e9, w->sent_there, w->sent_back);
+    if (!done)
+        world_print(w);
     assert_true(done);
     (void)needed;
     world_free(w);
