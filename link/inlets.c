@@ -118,12 +118,17 @@ static void give_up_bytes(struct inlet *inlet)
     s->freed = s->handed = s->highest;
 }
 
-static void refuse(struct inlet *inlet, uint64_t reason, uint64_t stored)
+static void give_up(struct inlet *inlet, uint64_t reason, uint64_t stored)
 {
     give_up_bytes(inlet);
     inlet->state = INLET_REFUSED;
     inlet->reason = reason;
     inlet->stream.stored = stored;
+}
+
+static void refuse(struct inlet *inlet, uint64_t reason, uint64_t stored)
+{
+    give_up(inlet, reason, stored);
     make_due(inlet);
 }
 
@@ -244,8 +249,8 @@ static void deliver(struct inlet *inlet)
     if (records.count > 0)
         consumer->records(consumer->context, inlet, records.first, records.bytes, records.count);
     if (records.error < 0 && inlet->state == INLET_OPEN) {
-        consumer->closed(consumer->context, inlet);
-        refuse(inlet, REFUSED_RECORD_TOO_LARGE, inlet->stream.stored);
+        inlet->too_large = true;
+        make_due(inlet);
     }
 }
 
@@ -296,6 +301,16 @@ static bool room(const struct sent *sent, const uint8_t *at, const uint8_t *end)
 _Static_assert(FRAME_STORED_MAX_BYTES >= FRAME_REFUSED_MAX_BYTES, "room() is for the largest");
 _Static_assert(FRAME_STORED_MAX_BYTES >= FRAME_CREDIT_MAX_BYTES, "room() is for the largest");
 
+/* The records before one that is over the limit are good: it is refused behind them. */
+static void see_too_large(struct inlet *inlet)
+{
+    const struct link_consumer *consumer = inlet->inlets->consumer;
+    if (inlet->state != INLET_OPEN || !inlet->too_large || inlet->stream.stored + 1 < inlet->stream.next)
+        return;
+    consumer->closed(consumer->context, inlet);
+    give_up(inlet, REFUSED_RECORD_TOO_LARGE, inlet->stream.stored);
+}
+
 size_t inlets_fill(struct inlets *in, struct sent *sent, uint8_t *at, const uint8_t *end)
 {
     uint8_t *start = at;
@@ -303,6 +318,7 @@ size_t inlets_fill(struct inlets *in, struct sent *sent, uint8_t *at, const uint
         at += put_credit(in, sent, at, end);
     while (in->due && room(sent, at, end)) {
         struct inlet *inlet = take_due(in);
+        see_too_large(inlet);
         if (inlet->state == INLET_REFUSED)
             at += put_refused(inlet, sent, at, end);
         else if (inlet->state == INLET_OPEN)

@@ -37,6 +37,8 @@ struct inlet {
     bool used;       /* one was; never false again within the association */
     enum inlet_state state;
     uint64_t reason; /* INLET_REFUSED: enum frame_refusal */
+    bool too_large;  /* the record at stream.handed is over the limit: refused once those before it are stored
+                      */
     bool ready;      /* listed in `ready`: bytes came */
     bool due;        /* listed in `due`: STORED or REFUSED has to be sent */
     struct inlet *next_ready, *next_due;

@@ -163,7 +163,7 @@ static void see_silence(struct link_sender *l, uint64_t now_ns)
     uint32_t unanswered = probes + inits;
     if (probes >= LINK_SENDER_LOOKUP_PTOS && now_ns - l->heard_ns >= LINK_SENDER_SILENCE_NS)
         initiator_restart(&l->initiator);
-    if (unanswered < LINK_SENDER_LOOKUP_PTOS || unanswered <= l->looked_up)
+    if (l->outputs.holding == 0 || unanswered < LINK_SENDER_LOOKUP_PTOS || unanswered <= l->looked_up)
         return;
     l->looked_up = unanswered;
     l->events.want_lookup(l->events.context);

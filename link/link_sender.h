@@ -35,10 +35,10 @@ struct link_sender_options {
 
 struct link_sender_events {
     struct outputs_hooks outputs;
-    /* Nothing is heard: look the name up again and take a new source port; link_sender_moved says that either
-     * has changed, and may be called from here. Once for each time-out that passes unanswered, within
-     * link_sender_fill and before it gives what that time-out sends: from a port taken at once, the answer is
-     * not missed. */
+    /* Nothing is heard, and there are records to deliver: look the name up again and take a new source port;
+     * link_sender_moved says that either has changed, and may be called from here. Once for each time-out
+     * that passes unanswered, within link_sender_fill and before it gives what that time-out sends: from a
+     * port taken at once, the answer is not missed. */
     void (*want_lookup)(void *context);
     void *context;
 };

@@ -399,7 +399,7 @@ static inline void world_start_sender(struct world *w, unsigned number)
                                           .indices = &s->indices,
                                           .random = world_randomness(w),
                                           .outputs = WORLD_OUTPUTS,
-                                          .sent_packets = 2048,
+                                          .sent_packets = 512,
                                           .mtu_limit = WORLD_DATAGRAM};
     const struct link_sender_events events = {
         .outputs = {world_stored, world_refused, s}, .want_lookup = world_want_lookup, .context = s};
