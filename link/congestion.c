@@ -92,8 +92,8 @@ static void grow_reno(struct congestion *c, uint64_t bytes)
     struct congestion_cubic *q = &c->cubic;
     uint64_t share = q->reno_bytes < q->reno_prior_bytes ? RENO_SEVENTEENTH : 17;
     uint64_t growth = c->datagram_bytes * bytes * share + c->reno_rest;
-    q->reno_bytes += growth / (17 * q->reno_bytes);
-    c->reno_rest = growth % (17 * q->reno_bytes);
+    q->reno_bytes += growth / (17 * q->window_bytes);
+    c->reno_rest = growth % (17 * q->window_bytes);
 }
 
 static void avoid_congestion(struct congestion *c, uint64_t bytes, const struct rtt *rtt, uint64_t now_ns)
@@ -148,16 +148,17 @@ static void slow_start(struct congestion *c, const struct congestion_ack *ack)
     c->cubic.window_bytes += c->hystart.css_rounds > 0 ? ack->bytes / HYSTART_CSS_DIVISOR : ack->bytes;
 }
 
+/* A packet of the next round is acknowledged first, so that its sample counts there. */
 static void follow_rounds(struct congestion *c, const struct congestion_ack *ack, const struct rtt *rtt)
 {
     struct congestion_hystart *h = &c->hystart;
-    if (ack->rtt_sampled) {
-        h->round_min_ns = min_u64(h->round_min_ns, rtt->latest_ns);
-        h->samples++;
-        watch_delay(c);
-    }
     if (ack->largest >= h->round_end)
         end_round(c, ack->next);
+    if (!ack->rtt_sampled)
+        return;
+    h->round_min_ns = min_u64(h->round_min_ns, rtt->latest_ns);
+    h->samples++;
+    watch_delay(c);
 }
 
 /* --- what the owner calls --- */

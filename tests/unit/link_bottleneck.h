@@ -240,7 +240,7 @@ static inline void bulk_send(struct bulk *b, uint64_t now_ns)
 
 static inline void bulk_ack(struct bulk *b, uint64_t now_ns)
 {
-    uint8_t frame[FRAME_ACK_MAX_BYTES];
+    uint8_t frame[FRAME_ACK_MAX_BYTES] = {0};
     uint64_t largest;
     size_t size = acks_put(&b->acks, frame, frame + sizeof frame, now_ns, &largest);
     assert(size > 0);
