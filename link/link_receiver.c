@@ -210,7 +210,7 @@ static int take_frame(struct link_peer *peer, const struct frame *frame, uint64_
 static int take_frames(struct link_peer *peer, const struct session_packet *packet, uint64_t now_ns)
 {
     const uint8_t *at = packet->frames, *end = at + packet->size;
-    bool eliciting = false, closed = false;
+    bool eliciting = false, hurry = false, closed = false;
     while (at < end) {
         struct frame frame;
         ptrdiff_t size = frame_get(at, end, &frame);
@@ -218,10 +218,13 @@ static int take_frames(struct link_peer *peer, const struct session_packet *pack
         if (error < 0)
             return error;
         eliciting |= frame_elicits(frame.type);
+        hurry |= frame.type == FRAME_PING;
         closed |= frame.type == FRAME_CLOSE;
         at += size;
     }
     acks_received(&peer->acks, packet->number, eliciting, now_ns);
+    if (hurry)
+        acks_hurry(&peer->acks, now_ns);
     if (closed)
         forget(peer);
     return 0;

@@ -80,7 +80,7 @@ static int take_frame(struct link_sender *l, const struct frame *frame, uint64_t
 static int take_frames(struct link_sender *l, const struct session_packet *packet, uint64_t now_ns)
 {
     const uint8_t *at = packet->frames, *end = at + packet->size;
-    bool eliciting = false;
+    bool eliciting = false, hurry = false;
     while (at < end) {
         struct frame frame;
         ptrdiff_t size = frame_get(at, end, &frame);
@@ -88,9 +88,12 @@ static int take_frames(struct link_sender *l, const struct session_packet *packe
         if (error < 0)
             return error;
         eliciting |= frame_elicits(frame.type);
+        hurry |= frame.type == FRAME_PING;
         at += size;
     }
     acks_received(&l->acks, packet->number, eliciting, now_ns);
+    if (hurry)
+        acks_hurry(&l->acks, now_ns);
     return 0;
 }
 
@@ -210,6 +213,7 @@ struct packing {
     uint8_t *at;        /* of the next frame */
     const uint8_t *end; /* behind the last */
     bool eliciting;
+    bool asks; /* to be acknowledged at once: a PING is in it */
 };
 
 static void put_ack(struct link_sender *l, struct packing *p, uint64_t now_ns)
@@ -225,17 +229,21 @@ static void put_ping(struct link_sender *l, struct packing *p)
 {
     sent_add(&l->path.sent, (struct sent_item){.kind = SENT_PING});
     p->at += frame_put_ping(p->at, p->end);
-    p->eliciting = true;
+    p->eliciting = p->asks = true;
     l->ping_due = false;
 }
 
+/* With a PING behind them where the path wants one; its byte is kept free. */
 static void put_records(struct link_sender *l, struct packing *p, uint64_t now_ns)
 {
     if (!outputs_ready(&l->outputs) || path_room(&l->path, now_ns) == 0)
         return;
-    size_t size = outputs_fill(&l->outputs, &l->path.sent, p->at, p->end);
+    bool asks = path_asks(&l->path);
+    size_t size = outputs_fill(&l->outputs, &l->path.sent, p->at, p->end - asks);
     p->at += size;
-    p->eliciting |= size > 0;
+    p->eliciting = size > 0;
+    if (asks && p->eliciting)
+        put_ping(l, p);
 }
 
 /* A full packet, as far as there is something to send: another may follow it in the batch. */
@@ -250,7 +258,7 @@ static void pad(struct link_sender *l, struct packing *p)
 static size_t build(struct link_sender *l, struct session *session, uint64_t now_ns, uint8_t *packet,
                     size_t size)
 {
-    struct packing p = {packet + LINK_DATA_HEAD, packet + size - LINK_TAG_BYTES, false};
+    struct packing p = {packet + LINK_DATA_HEAD, packet + size - LINK_TAG_BYTES, false, false};
     if (!sent_room(&l->path.sent))
         return 0;
     bool ack_due = acks_due_ns(&l->acks) <= now_ns;
@@ -267,7 +275,8 @@ static size_t build(struct link_sender *l, struct session *session, uint64_t now
         return 0;
     }
     struct sent_commit_options options = {.bytes = (uint32_t)frames + LINK_DATA_OVERHEAD,
-                                          .eliciting = p.eliciting};
+                                          .eliciting = p.eliciting,
+                                          .asks = p.asks};
     l->sent_ns = now_ns;
     return session_seal(session, now_ns, path_sent(&l->path, options, now_ns), packet, frames);
 }
@@ -278,7 +287,7 @@ static size_t build_mtu_probe(struct link_sender *l, struct session *session, ui
     uint32_t size = path_mtu_probe(&l->path, now_ns);
     if (size == 0 || size > capacity)
         return 0;
-    struct packing p = {packet + LINK_DATA_HEAD, packet + size - LINK_TAG_BYTES, false};
+    struct packing p = {packet + LINK_DATA_HEAD, packet + size - LINK_TAG_BYTES, false, false};
     put_ping(l, &p);
     p.at += frame_put_padding(p.at, p.end, (size_t)(p.end - p.at));
     struct sent_commit_options options = {.bytes = size, .eliciting = true, .mtu_probe = true};
@@ -352,8 +361,7 @@ void link_sender_moved(struct link_sender *l, uint64_t now_ns)
 
 void link_sender_too_large(struct link_sender *l, uint64_t now_ns, uint32_t bytes)
 {
-    if (mtu_hint(&l->path.mtu, bytes, now_ns))
-        congestion_set_datagram(&l->path.congestion, l->path.mtu.current);
+    path_mtu_hint(&l->path, bytes, now_ns);
 }
 
 void link_sender_close(struct link_sender *l)
