@@ -2,6 +2,8 @@
  * traffic within bounds. See link_ends.h. */
 #include "link_ends.h"
 
+#include <malloc.h>
+
 static uint64_t total_bytes(const struct world *w)
 {
     uint64_t bytes = 0;
@@ -401,7 +403,7 @@ static void storm(uint64_t seed, bool tell)
     world_free(w);
 }
 
-static uint64_t first_seed = 0, seeds = 200;
+static uint64_t first_seed = 0, seeds = 1000;
 
 static void in_a_storm_every_record_arrives_once_in_order(void **state)
 {
@@ -412,6 +414,8 @@ static void in_a_storm_every_record_arrives_once_in_order(void **state)
 
 int main(int argc, char **argv)
 {
+    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* a world's memory serves the next */
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
     if (argc > 1)
         first_seed = strtoull(argv[1], NULL, 10);
     if (argc > 1)
