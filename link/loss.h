@@ -17,8 +17,8 @@
 #include "link/sent.h"
 
 #define LOSS_PACKET_THRESHOLD     3
-#define LOSS_PACKET_THRESHOLD_MAX 64
-#define LOSS_TIME_EIGHTHS         9 /* 9/8 of the RTT */
+#define LOSS_PACKET_THRESHOLD_MAX 512 /* each ACK looks at as many packets at most, before new ones */
+#define LOSS_TIME_EIGHTHS         9   /* 9/8 of the RTT */
 #define LOSS_TIME_EIGHTHS_MAX     16
 #define LOSS_PTO_MAX_NS           (60 * NS_PER_S)
 #define LOSS_MAX_ACK_DELAY_NS     (5 * NS_PER_MS)

@@ -15,8 +15,7 @@ static uint64_t time_for_ns(const struct pacer *p, uint64_t bytes)
 /* The emptiest credit can be dated: what lies before would be more than the burst. */
 static uint64_t empty_ns(const struct pacer *p, uint64_t now_ns)
 {
-    uint64_t full_ns = time_for_ns(p, p->burst_bytes);
-    return max_u64(p->empty_ns, now_ns > full_ns ? now_ns - full_ns : 0);
+    return max_u64(p->empty_ns, now_ns > p->full_ns ? now_ns - p->full_ns : 0);
 }
 
 static uint64_t burst_bytes(uint64_t rate, uint64_t datagram_bytes)
@@ -48,6 +47,7 @@ void pacer_set(struct pacer *p, uint64_t window_bytes, bool slow_start, uint64_t
     uint64_t debt = (p->rate * debt_ns + NS_PER_S - 1) / NS_PER_S;
     p->rate = rate_for(window_bytes, slow_start, smoothed_ns);
     p->burst_bytes = burst_bytes(p->rate, datagram_bytes);
+    p->full_ns = time_for_ns(p, p->burst_bytes);
     uint64_t credit_ns = min_u64(credit, p->burst_bytes) * NS_PER_S / p->rate;
     p->empty_ns = now_ns + time_for_ns(p, debt) - min_u64(credit_ns, now_ns);
 }

@@ -17,6 +17,7 @@
 struct pacer {
     uint64_t rate;        /* bytes a second, > 0 */
     uint64_t burst_bytes; /* > 0 */
+    uint64_t full_ns;     /* the time in which a burst gathers */
     uint64_t empty_ns;    /* the time at which nothing is left to give: credit = rate * (now - empty_ns) */
 };
 

@@ -85,11 +85,14 @@ uint64_t path_when_ns(const struct path *p, uint64_t now_ns)
     return max_u64(now_ns + 1, pacer_when_ns(&p->pacer, p->pacer.burst_bytes / 2, now_ns));
 }
 
+/* Data keeps the window full: a probe goes beyond it, by less than once, and what follows waits for it. */
 uint32_t path_mtu_probe(struct path *p, uint64_t now_ns)
 {
+    uint64_t window = p->congestion.cubic.window_bytes;
+    if (p->loss.pto_count > 0 || !rtt_known(&p->loss.rtt) || !sent_room(&p->sent))
+        return 0;
     uint32_t size = mtu_probe_size(&p->mtu, now_ns);
-    bool fits = congestion_room(&p->congestion, p->sent.bytes_in_flight) >= size;
-    return fits && p->loss.pto_count == 0 && rtt_known(&p->loss.rtt) && sent_room(&p->sent) ? size : 0;
+    return size <= window && p->sent.bytes_in_flight <= window ? size : 0;
 }
 
 uint64_t path_sent(struct path *p, struct sent_commit_options options, uint64_t now_ns)

@@ -37,6 +37,10 @@ int ranges_add(struct ranges *r, uint64_t start, uint64_t end)
     assert(start <= end);
     if (start == end)
         return 0;
+    if (r->count > 0 && r->item[r->count - 1].end == start) { /* the usual case: one more at the upper end */
+        r->item[r->count - 1].end = end;
+        return 0;
+    }
     uint32_t from = first_reaching(r, start), to = from;
     struct range joined = {start, end};
     for (; to < r->count && r->item[to].start <= end; to++) {

@@ -190,7 +190,7 @@ static void a_loss_that_was_none_raises_the_packet_threshold(void **state)
 {
     (void)state;
     struct world *w = fresh();
-    send_many(w, 100, T0);
+    send_many(w, 1000, T0);
     acked(w, 10, 11, T0 + 100 * MS);
     assert_int_equal(w->lost_count, 8);
     acked(w, 0, 1, T0 + 100 * MS); /* overtaken by ten */
@@ -201,8 +201,27 @@ static void a_loss_that_was_none_raises_the_packet_threshold(void **state)
     acked(w, 21, 22, T0 + 100 * MS);
     assert_int_equal(w->lost_count, 10); /* 8 and 9 are more than ten behind; 11 is not */
     assert_true(w->sent.first == 11);
-    acked(w, 90, 91, T0 + 100 * MS);
-    acked(w, 11, 12, T0 + 100 * MS);
+}
+
+static void the_packet_threshold_has_a_limit(void **state)
+{
+    (void)state;
+    struct world *w = fresh();
+    uint32_t before = 0;
+    for (int i = 0; i < 10; i++) {
+        uint64_t first = w->sent.next;
+        send_many(w, 700, T0);
+        acked(w, first + 699, first + 700, T0 + 100 * MS);
+        if (w->lost_count == 0)
+            break;
+        uint64_t oldest = w->loss.lost[w->loss.lost_next].number; /* that is remembered */
+        acked(w, oldest, oldest + 1, T0 + 100 * MS);
+        assert_true(w->loss.packet_threshold > before || before == LOSS_PACKET_THRESHOLD_MAX);
+        before = w->loss.packet_threshold;
+        acked(w, first, first + 700, T0 + 100 * MS);
+        assert_true(w->loss.packet_threshold >= before); /* never decreases */
+        w->lost_count = w->acked_count = 0;
+    }
     assert_int_equal(w->loss.packet_threshold, LOSS_PACKET_THRESHOLD_MAX);
 }
 
@@ -372,6 +391,7 @@ int main(void)
         cmocka_unit_test(packets_behind_nothing_acknowledged_are_never_lost),
         cmocka_unit_test(acknowledging_what_was_not_sent_changes_nothing),
         cmocka_unit_test(a_loss_that_was_none_raises_the_packet_threshold),
+        cmocka_unit_test(the_packet_threshold_has_a_limit),
         cmocka_unit_test(a_late_packet_raises_the_time_threshold),
         cmocka_unit_test(many_losses_are_remembered_up_to_a_limit),
         cmocka_unit_test(probe_timeouts_double_up_to_a_minute_and_never_end),

@@ -119,6 +119,17 @@ static void who_always_asks_gets_the_rate(void **state)
     assert_in_range(sent, 14950000, 15050000);
 }
 
+static void small_packets_at_a_high_rate_are_not_free(void **state)
+{
+    (void)state;
+    struct pacer p;
+    pacer_init(&p, 1000000000, NS_PER_S / 8, DATAGRAM, T0); /* 16 GB/s: 7 bytes take less than a nanosecond */
+    uint64_t begin_ns = pacer_when_ns(&p, 0, T0);
+    for (int i = 0; i < 100000; i++)
+        pacer_sent(&p, 7, T0);
+    assert_true(pacer_when_ns(&p, 0, T0) - begin_ns >= 700000 * NS_PER_S / p.rate - p.full_ns);
+}
+
 static void extreme_rates_do_not_overflow(void **state)
 {
     (void)state;
@@ -142,6 +153,7 @@ int main(void)
         cmocka_unit_test(slow_start_is_paced_at_twice_the_window),
         cmocka_unit_test(no_interval_lets_out_more_than_burst_and_rate),
         cmocka_unit_test(who_always_asks_gets_the_rate),
+        cmocka_unit_test(small_packets_at_a_high_rate_are_not_free),
         cmocka_unit_test(extreme_rates_do_not_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
