@@ -142,7 +142,7 @@ static void a_restarted_sender_leaves_nothing_of_the_old_one(void **state)
 {
     (void)state;
     link_world_connect(&w);
-    struct link_world_packet current = link_world_packet(&w);
+    struct link_world_packet current = link_world_packet(&w), held = link_world_packet(&w);
     initiator_restart(&w.sender);
     assert_true(link_world_handshake(&w).goes_on);
     struct link_world_packet unconfirmed = link_world_packet(&w);
@@ -153,9 +153,22 @@ static void a_restarted_sender_leaves_nothing_of_the_old_one(void **state)
     struct responder_packet opened;
     assert_int_equal(link_world_open(&w, current, &opened), 0); /* still the old association's */
     assert_true(link_world_ping(&w).begins);
-    assert_true(link_world_open(&w, current, &opened) < 0);
+    assert_int_equal(link_world_open(&w, held, &opened), PE_EXPIRED);
     assert_int_equal(link_world_open(&w, unconfirmed, &opened), PE_EXPIRED);
     assert_false(link_world_ping(&w).confirmed);
+}
+
+static void a_reply_cannot_go_on_with_what_its_sender_does_not_have(void **state)
+{
+    (void)state;
+    link_world_connect(&w);
+    initiator_restart(&w.sender);
+    struct link_reply reply = link_world_reply(&w);
+    struct initiator_terms terms;
+    memset(w.sender.association, 0, sizeof w.sender.association);
+    struct initiator before = w.sender;
+    assert_int_equal(initiator_reply(&w.sender, w.now_ns, &reply, &terms), PE_MALFORMED);
+    assert_memory_equal(&w.sender, &before, sizeof before);
 }
 
 static void a_session_that_goes_on_ends_with_its_association(void **state)
@@ -485,6 +498,7 @@ int main(void)
         TEST(a_session_that_sealed_enough_is_replaced),
         TEST(a_receiver_that_lost_its_state_begins_a_new_association),
         TEST(a_restarted_sender_leaves_nothing_of_the_old_one),
+        TEST(a_reply_cannot_go_on_with_what_its_sender_does_not_have),
         TEST(a_session_that_goes_on_ends_with_its_association),
         TEST(without_a_reply_inits_go_on_for_ever_at_growing_intervals),
         TEST(a_link_whose_rekeys_fail_goes_down_and_comes_up_again),
