@@ -230,6 +230,21 @@ static int take_frames(struct link_peer *peer, const struct session_packet *pack
     return 0;
 }
 
+static void close_peer(struct link_peer *peer, uint64_t reason)
+{
+    peer->close_due = true;
+    peer->close_reason = reason;
+    enqueue(peer);
+}
+
+void link_receiver_close(struct link_receiver *r)
+{
+    for (uint32_t i = 0; i < r->peer_limit; i++) {
+        if (r->peers[i] && r->peers[i]->associated)
+            close_peer(r->peers[i], CLOSE_DONE);
+    }
+}
+
 /* RFC 9000 section 9: the source of the newest packet is where the sender is. */
 static void follow(struct link_peer *peer, uint64_t number, const struct link_address *source)
 {
@@ -255,7 +270,7 @@ static int take_data(struct link_receiver *r, uint64_t now_ns, const struct link
         return 0;
     error = take_frames(peer, &opened.packet, now_ns);
     if (error == PE_MALFORMED)
-        peer->close_due = true;
+        close_peer(peer, CLOSE_MALFORMED);
     return error;
 }
 
@@ -317,7 +332,7 @@ static size_t build(struct link_peer *peer, struct session *session, uint64_t no
     if (!sent_room(&peer->path.sent))
         return 0;
     if (peer->close_due)
-        p.at += frame_put_close(p.at, p.end, CLOSE_MALFORMED, span_of(NULL, 0));
+        p.at += frame_put_close(p.at, p.end, peer->close_reason, span_of(NULL, 0));
     else
         put_frames(peer, &p, now_ns);
     size_t frames = (size_t)(p.at - packet) - LINK_DATA_HEAD;

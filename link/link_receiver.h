@@ -41,6 +41,7 @@ struct link_peer {
     struct timer timer;
     bool associated;
     bool close_due;
+    uint64_t close_reason;
     uint64_t newest; /* the highest packet number that was opened, + 1: its source is where we send */
     struct link_address source; /* that source */
     bool queued;                /* something is or may be due: in the line of link_receiver_fill */
@@ -80,6 +81,9 @@ int link_receiver_allow(struct link_receiver *r, const uint8_t key[LINK_KEY_BYTE
 
 /* Lets it in no more: its streams are closed. */
 void link_receiver_forbid(struct link_receiver *r, uint32_t peer);
+
+/* The host stops: each peer's next datagram ends its session, so that it finds out at once. */
+void link_receiver_close(struct link_receiver *r);
 
 /* A datagram has come; it is opened in place. Returns the bytes of an answer in `answer` that goes back to
  * `source` at once, or 0, or why the datagram was dropped. */

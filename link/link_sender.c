@@ -195,7 +195,7 @@ uint64_t link_sender_deadline_ns(const struct link_sender *l, uint64_t now_ns)
 {
     uint64_t due_ns = min_u64(initiator_next_ns(&l->initiator), l->outputs.rests_ns);
     if (l->stopping)
-        return l->close_due ? now_ns : NEVER;
+        return l->close_due && session_may_seal(&l->initiator.current, now_ns) ? now_ns : NEVER;
     if (!l->associated)
         return due_ns;
     due_ns = min_u64(due_ns, path_deadline_ns(&l->path));
@@ -274,9 +274,8 @@ static size_t build(struct link_sender *l, struct session *session, uint64_t now
         sent_abandon(&l->path.sent);
         return 0;
     }
-    struct sent_commit_options options = {.bytes = (uint32_t)frames + LINK_DATA_OVERHEAD,
-                                          .eliciting = p.eliciting,
-                                          .asks = p.asks};
+    struct sent_commit_options options = {
+        .bytes = (uint32_t)frames + LINK_DATA_OVERHEAD, .eliciting = p.eliciting, .asks = p.asks};
     l->sent_ns = now_ns;
     return session_seal(session, now_ns, path_sent(&l->path, options, now_ns), packet, frames);
 }

@@ -137,6 +137,7 @@ static void keys_change_every_two_minutes_and_nothing_waits(void **state)
     struct world *w = world_new(1, 1, 1, 120000);
     w->there.weather.bytes_s = 10000;
     w->there.weather.queue_bytes = 10000;
+    w->there.weather.mtu = 1472;
     w->max_record = 500;
     world_start(w);
     struct world_sender *s = &w->senders[0];
@@ -237,6 +238,21 @@ static void a_stop_is_told_and_the_next_start_begins_at_once(void **state)
     assert_false(w->receiver.peers[0]->associated);
     world_restart_sender(w, 0);
     assert_true(run_for(w, 60 * NS_PER_S) < 3 * NS_PER_S);
+    world_free(w);
+}
+
+static void a_receiver_that_stops_says_so_and_is_found_again_at_once(void **state)
+{
+    (void)state;
+    struct world *w = world_new(1, 2, 2, 20000);
+    world_start(w);
+    run_a_third(w);
+    link_receiver_close(&w->receiver);
+    world_fill_receiver(w);
+    for (unsigned i = 0; i < 2; i++)
+        assert_false(w->receiver.peers[i]->associated);
+    world_restart_receiver(w);
+    assert_true(run_for(w, 60 * NS_PER_S) < 4 * NS_PER_S); /* silence would take 10 s to tell */
     world_free(w);
 }
 
@@ -489,6 +505,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_receiver_that_stores_nothing_is_waited_for),
         cmocka_unit_test(a_packet_that_cannot_be_kept_comes_again),
         cmocka_unit_test(a_stop_is_told_and_the_next_start_begins_at_once),
+        cmocka_unit_test(a_receiver_that_stops_says_so_and_is_found_again_at_once),
         cmocka_unit_test(records_that_overfill_the_session_together_all_arrive),
         cmocka_unit_test(a_refusal_for_ever_disables_one_output_and_harms_no_other),
         cmocka_unit_test(a_refusal_for_now_rests_the_output_and_costs_no_credit),
