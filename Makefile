@@ -42,7 +42,7 @@ endif
 
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 
-LIB_SRC := $(wildcard core/*.c uring/*.c wire/*.c) $(filter-out host/main.c,$(wildcard host/*.c))
+LIB_SRC := $(wildcard core/*.c uring/*.c link/*.c wire/*.c) $(filter-out host/main.c,$(wildcard host/*.c))
 SIM_SRC := $(wildcard tests/sim/*.c)
 EPOLL_SRC := $(filter-out %/main.c,$(wildcard experiments/epoll/*.c))
 TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
@@ -160,7 +160,7 @@ include experiments/bench.mk
 bench: | deps-bench
 
 format: deps-check
-	clang-format-14 -i $$(find core uring wire host tests experiments -name '*.[ch]')
+	clang-format-14 -i $$(find core uring link wire host tests experiments -name '*.[ch]')
 
 clean:
 	rm -rf build

@@ -24,8 +24,21 @@
     X(PE_HTTP_GONE, "the peer answered 410 Gone: the output is disabled")           \
     X(PE_HTTP_STORED, "the reply states a stored number that cannot be")            \
     X(PE_HTTP_UNSTORED, "the reply does not say what is stored")                    \
+    X(PE_STORED_NUMBER, "the receiver says it has stored what it was not sent")     \
+    X(PE_NO_APP, "the receiver has no such app")                                    \
+    X(PE_NOT_ALLOWED, "this host may not send to that app")                         \
     X(PE_STREAM_GAP, "records are missing before these")                            \
     X(PE_STREAM_RETIRED, "the stream's epoch has been replaced by a newer one")     \
+    X(PE_NOT_AUTHENTIC, "not authentic")                                            \
+    X(PE_REPLAYED, "seen before, or too old to tell")                               \
+    X(PE_EXPIRED, "the session is too old")                                         \
+    X(PE_UNKNOWN_KEY, "the key is not let in")                                      \
+    X(PE_LINK_VERSION, "the peer speaks another version of the link protocol")      \
+    X(PE_LINK_BUSY, "too many handshakes")                                          \
+    X(PE_KEY, "not a key: 44 characters of base64 are")                             \
+    X(PE_KEY_IS_PRIVATE, "a private key where a public one belongs")                \
+    X(PE_KEY_IS_PUBLIC, "a public key where a private one belongs")                 \
+    X(PE_KEY_WEAK, "the key is of low order: no secret can be agreed on with it")   \
     X(PE_NAME_NOT_FOUND, "the name has no address")                                 \
     X(PE_NAME_FAILED, "the name lookup failed")                                     \
     X(PE_NAME_BUSY, "too many name lookups are under way")                          \

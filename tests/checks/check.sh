@@ -27,7 +27,7 @@ check() {
 }
 
 formatted() {
-    find core uring wire host tests experiments -name '*.[ch]' -print0 |
+    find core uring link wire host tests experiments -name '*.[ch]' -print0 |
         xargs -0 clang-format-14 --dry-run -Werror
 }
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Which folder may include which: core no sibling; uring and wire only core; host core, uring and wire; tests
+# Which folder may include which: core no sibling; uring, link and wire only core; host all of them; tests
 # and experiments anything, but nothing includes them. Prints each wrong include; --self-test breaks each rule
 # in a scratch tree and looks whether it is found.
 #
@@ -9,8 +9,9 @@ set -u
 # FOLDER ALLOWED…
 rules="core:core
 uring:uring core
+link:link core
 wire:wire core
-host:host uring wire core"
+host:host uring link wire core"
 
 wrong_includes() {
     local root=$1 folder allowed pattern found=1
@@ -29,9 +30,9 @@ self_test() {
     local scratch folder include
     scratch=$(mktemp -d) || return 1
     trap 'rm -rf "$scratch"' RETURN
-    mkdir "$scratch"/{core,uring,wire,host}
-    printf '#include "core/io.h"\n#include <stdio.h>\n' | tee "$scratch"/{core,uring,wire,host}/good.c >/dev/null
-    printf '#include "uring/uring.h"\n#include "wire/http.h"\n#include "host/app.h"\n' >>"$scratch/host/good.c"
+    mkdir "$scratch"/{core,uring,link,wire,host}
+    printf '#include "core/io.h"\n#include <stdio.h>\n' | tee "$scratch"/{core,uring,link,wire,host}/good.c >/dev/null
+    printf '#include "uring/uring.h"\n#include "link/noise.h"\n#include "wire/http.h"\n#include "host/app.h"\n' >>"$scratch/host/good.c"
     if wrong_includes "$scratch"; then
         echo "self-test: a right include is refused"
         return 1
@@ -51,6 +52,10 @@ core ../host/app.h
 core tests/sim/sim.h
 uring wire/http.h
 uring host/app.h
+link uring/uring.h
+link wire/http.h
+link host/app.h
+wire link/noise.h
 wire uring/uring.h
 wire host/app.h
 wire experiments/epoll/epoll.h

@@ -1,0 +1,124 @@
+/* The streams that come in over one association: frames about them in and out. Packets, keys and time-outs
+ * are link_receiver's.
+ *
+ * A stream's number, modulo the places there are, is its place. It lives there from its OPEN to its end; then
+ * a higher number may. Refused, it lives on without memory until its end has come, since only then both ends
+ * agree on how much of the session's credit it used:
+ *
+ *     session_freed <= session_handed <= session_received <= session_credit
+ *     session_credit <= session_freed + session_window + extra
+ *
+ * Many large records at once could fill the window with beginnings of which none can be completed. Then, when
+ * all that was received is of such beginnings, `extra` grows by a record, until the last byte is freed.
+ * Memory is bounded by the rings all the same.
+ *
+ * Consumers are told of records in whole, in order and once per stream. A sender may send records again on a
+ * later stream, in another association: the consumer knows by their numbers which it has stored. */
+#ifndef PURE_LINK_INLETS_H
+#define PURE_LINK_INLETS_H
+
+#include "link/frames.h"
+#include "link/receive_stream.h"
+#include "link/sent.h"
+
+enum inlet_state {
+    INLET_FREE,
+    INLET_OPEN,
+    INLET_REFUSED,
+};
+
+struct inlets;
+
+struct inlet {
+    struct receive_stream stream;
+    struct inlets *inlets;
+    void *context;   /* the consumer's */
+    uint32_t number; /* of the stream that is, or last was, here */
+    bool used;       /* one was; never false again within the association */
+    enum inlet_state state;
+    uint64_t reason; /* INLET_REFUSED: enum frame_refusal */
+    bool too_large;  /* the record at stream.handed is over the limit: refused once those before it are stored
+                      */
+    bool ready;      /* listed in `ready`: bytes came */
+    bool due;        /* listed in `due`: STORED or REFUSED has to be sent */
+    struct inlet *next_ready, *next_due;
+};
+
+/* Who gets the records. It calls inlet_freed, inlet_stored and inlet_refuse, at once or later, as long as the
+ * inlet is not closed. */
+struct link_consumer {
+    /* A stream begins: record open->first is its first. `peer` is the context of the peer. 0 and
+     * inlet->context set as it likes, or an enum frame_refusal with `*stored`. Spans live as long as the
+     * call. */
+    int (*admit)(void *context, void *peer, const struct frame_open *open, struct inlet *inlet,
+                 uint64_t *stored);
+    /* `count` whole framed records, from number `first` on. They lie in memory, contiguous with those before
+     * and after, until they are freed with inlet_freed: back-pressure is not to free. */
+    void (*records)(void *context, struct inlet *inlet, uint64_t first, struct span records, uint64_t count);
+    /* The stream is no more; what was not freed is gone when this returns. */
+    void (*closed)(void *context, struct inlet *inlet);
+    void *context;
+};
+
+struct inlet_limits {
+    uint32_t places;         /* streams at once */
+    uint64_t stream_window;  /* bytes of each stream's ring, at least a record and LINK_STREAM_CREDIT */
+    uint64_t session_window; /* bytes of all streams together */
+    size_t max_record;       /* bytes */
+};
+
+struct inlets {
+    struct inlet *list; /* limits.places of them; a ring is mapped when its place is first used, and kept */
+    struct inlet_limits limits;
+    const struct link_consumer *consumer;
+    void *peer;
+    void (*wants)(struct inlets *);
+    /* bytes from the association's start; none of them ever decreases */
+    uint64_t session_freed, session_handed, session_received, session_credit;
+    uint64_t extra; /* bytes */
+    bool credit_due;
+    struct inlet *ready, *due, **due_tail;
+};
+
+/* `wants` is called whenever inlets_due becomes true. 0 or -ENOMEM. */
+int inlets_init(struct inlets *in, const struct inlet_limits *limits, const struct link_consumer *consumer,
+                void *peer, void (*wants)(struct inlets *));
+
+/* Closes whatever is open. */
+void inlets_dispose(struct inlets *in);
+
+/* The association is a new one: whatever is open is closed, and all places are free. */
+void inlets_begin(struct inlets *in);
+
+/* Frames of the sender. 0; PE_FULL: this packet has to be taken as lost; PE_MALFORMED: it said what cannot
+ * be. */
+int inlets_open(struct inlets *in, const struct frame_open *open);
+int inlets_records(struct inlets *in, const struct frame_records *records);
+
+/* Hands on what has come: once after a batch of datagrams. */
+void inlets_deliver(struct inlets *in);
+
+static inline bool inlets_due(const struct inlets *in)
+{
+    return in->due || in->credit_due;
+}
+
+/* Puts what is due into [at, end) and notes it in `sent`. Returns the bytes used. */
+size_t inlets_fill(struct inlets *in, struct sent *sent, uint8_t *at, const uint8_t *end);
+
+/* An item that inlets_fill noted was lost: what it said is due again, as it is now. */
+void inlets_lost(struct inlets *in, const struct sent_item *item);
+
+/* --- the consumer's --- */
+
+/* It is done with `bytes` more of the records it was given. */
+void inlet_freed(struct inlet *inlet, uint64_t bytes);
+
+/* Records up to `number` are stored for good. */
+void inlet_stored(struct inlet *inlet, uint64_t number);
+
+/* It takes no more of this stream, of which `stored` records are stored. The inlet is closed to it, without a
+ * call. */
+void inlet_refuse(struct inlet *inlet, enum frame_refusal reason, uint64_t stored);
+
+#endif
