@@ -1,9 +1,8 @@
 /* The host: apps on owners, outlets on the sending loop, the front, joined as the configuration says.
  *
  * Threads: the front's (the caller's own), one an owner, one sending loop if there is any wire. Each runs one
- * loop (core/loop.h). While it runs, one more copies its log (log_pump.h). host_open makes everything,
- * host_run starts the threads and serves until SIGTERM or SIGINT; a simulation steps the loops of several
- * hosts itself instead. */
+ * loop (core/loop.h). host_open makes everything, host_run starts the threads and serves until SIGTERM or
+ * SIGINT; a simulation steps the loops of several hosts itself instead. */
 #ifndef PURE_HOST_HOST_H
 #define PURE_HOST_HOST_H
 

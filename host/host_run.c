@@ -286,7 +286,7 @@ int host_run(struct host *h)
         error = start_threads(h);
     if (error == 0)
         log_line(&front_thread(h)->log, LOG_NOTICE,
-                 "pure-host " PURE_VERSION " is ready on http://%s: %u apps, %u outputs", h->config->http,
+                 "pure-host " PURE_VERSION " is ready on http://%s; apps: %u, outputs: %u", h->config->http,
                  h->app_count, h->registry.outlet_count);
     while (error == 0 && !host_stopped(h)) {
         error = loop_step(&front_thread(h)->loop);

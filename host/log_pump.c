@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,7 +62,27 @@ static int start_thread(pthread_t *thread, struct copying *c)
     return -error;
 }
 
+/* A descriptor of our own that does not block, or -1 where there is none to be had. */
+static int own_way(int to)
+{
+    struct stat about;
+    char path[32];
+    if (fstat(to, &about) < 0)
+        return -1;
+    if (S_ISREG(about.st_mode) || S_ISSOCK(about.st_mode))
+        return fcntl(to, F_DUPFD_CLOEXEC, 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", to);
+    return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+}
+
 int log_pump_start(struct log_pump *p, int to)
+{
+    p->threaded = false;
+    p->fd = own_way(to);
+    return p->fd >= 0 ? 0 : log_pump_start_thread(p, to);
+}
+
+int log_pump_start_thread(struct log_pump *p, int to)
 {
     int ends[2];
     p->fd = -1;
@@ -78,6 +100,7 @@ int log_pump_start(struct log_pump *p, int to)
     if (error == 0)
         error = start_thread(&p->thread, c);
     if (error == 0) {
+        p->threaded = true;
         p->fd = ends[1];
         return 0;
     }
@@ -93,6 +116,8 @@ void log_pump_stop(struct log_pump *p)
         return;
     close(p->fd); /* the end of what there is to copy */
     p->fd = -1;
+    if (!p->threaded)
+        return;
     for (unsigned i = 0; i < STOP_LOOKS; i++) {
         if (pthread_tryjoin_np(p->thread, NULL) == 0)
             return;

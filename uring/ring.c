@@ -144,7 +144,11 @@ static bool shut_down(struct uring *u, struct io_op *op)
 static int transfer(const struct io_op *op)
 {
     size_t size = min_size(op->size, PIPE_BUF);
-    ssize_t result = op->kind == IO_READ ? read(op->fd, op->data, op->size) : write(op->fd, op->data, size);
+    ssize_t result;
+    if (op->kind == IO_READ)
+        result = read(op->fd, op->data, op->size);
+    else if ((result = send(op->fd, op->data, size, MSG_DONTWAIT | MSG_NOSIGNAL)) < 0 && errno == ENOTSOCK)
+        result = write(op->fd, op->data, size);
     return result < 0 ? -errno : (int)result;
 }
 

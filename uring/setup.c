@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 const struct uring_options uring_defaults = {
     .entries = 256, .completions = 4096, .buffers = 64, .buffer_bytes = 64 * 1024};
@@ -48,23 +49,22 @@ static void append_name(char *names, size_t size, const char *name)
 
 int ring_missing(struct io_uring *ring, char *names, size_t size)
 {
-    struct {
-        struct io_uring_probe probe;
-        struct io_uring_probe_op operations[IORING_OP_LAST];
-    } answer = {0};
     names[0] = '\0';
     for (size_t i = 0; i < ARRAY_SIZE(features); i++) {
         if (!(ring->features & features[i].feature))
             append_name(names, size, features[i].name);
     }
-    int error = io_uring_register_probe(ring, &answer.probe, IORING_OP_LAST);
-    if (error < 0)
-        return error;
-    for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
-        if (!io_uring_opcode_supported(&answer.probe, operations[i].opcode))
+    struct io_uring_probe *probe =
+        calloc(1, sizeof *probe + IORING_OP_LAST * sizeof(struct io_uring_probe_op));
+    if (!probe)
+        return -ENOMEM;
+    int error = io_uring_register_probe(ring, probe, IORING_OP_LAST);
+    for (size_t i = 0; error == 0 && i < ARRAY_SIZE(operations); i++) {
+        if (!io_uring_opcode_supported(probe, operations[i].opcode))
             append_name(names, size, operations[i].name);
     }
-    return 0;
+    free(probe);
+    return error;
 }
 
 /* Once the ring is enabled, whatever is not named here is refused (EACCES): other operations, other flags,
