@@ -10,7 +10,8 @@
  * sim_server(sim, "10.0.0.2:80", hello, ARRAY_SIZE(hello)); assert_int_equal(sim_run_until(sim,
  * all_delivered, &test), SIM_DONE); sim_remove_loop(sim, &loop), loop_dispose(&loop), sim_free(sim);
  *
- * Hosts are IP addresses, written as text ("10.0.0.1", "fd00::1"); an endpoint is "10.0.0.1:80" or
+ * UDP is in tests/sim/datagrams.h. Hosts are IP addresses, written as text ("10.0.0.1", "fd00::1"); an
+ * endpoint is "10.0.0.1:80" or
  * "[fd00::1]:80". Nothing exists before it is used, and nothing here is a real socket: descriptors count up
  * from SIM_FIRST_FD. A mistake of a test (bad address, unknown descriptor) is an assertion; a stuck or failed
  * run is a result. */
@@ -116,6 +117,8 @@ struct sim_faults {
     uint32_t short_send;    /* a send takes fewer bytes than there is room for */
     uint32_t batch_max;     /* completions per io_wait: 1 to this, seeded. > 0 */
     uint32_t buffer_bytes;  /* the most bytes of one receive. > 0 */
+    uint32_t datagram_buffer_bytes; /* the most of a receive of datagrams; 0: 64 KiB */
+    uint32_t no_coalescing;         /* a receive of datagrams gives one, though a run is there */
 };
 void sim_set_faults(struct sim *sim, const struct sim_faults *faults);
 
