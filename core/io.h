@@ -39,7 +39,8 @@ enum io_kind {
     IO_WRITE,    /* from memory of the owner's, to a descriptor without a position */
     IO_SHUTDOWN, /* the sending half, after what was queued before it completed: result 0 */
     IO_CLOSE,    /* result 0; nothing may be in flight on the descriptor */
-    /* All of `data`, or an error; of one socket many may be in flight, and are sent in the order queued */
+    /* All of `data`, or an error; of one socket many may be in flight, which leave in order while there is
+       room */
     IO_DATAGRAM_SEND,
     /* Multishot, into the back end's buffers. Result: bytes of a datagram or of a run of them; 0 is an empty
      * one. Any completion may be the last, as ENOBUFS is, and an empty datagram on some kernels: arm it again
