@@ -75,9 +75,9 @@ void datagram_received(struct io_op *op, const struct msghdr *message, uint8_t *
 
 static void add_segment(struct io_op *op, uint16_t segment)
 {
-    struct cmsghdr *head = &op->datagram.control.head;
+    struct cmsghdr *head = (struct cmsghdr *)op->datagram.control;
     op->datagram.message.msg_control = head;
-    op->datagram.message.msg_controllen = sizeof op->datagram.control.bytes;
+    op->datagram.message.msg_controllen = sizeof op->datagram.control;
     head->cmsg_level = IPPROTO_UDP;
     head->cmsg_type = UDP_SEGMENT;
     head->cmsg_len = CMSG_LEN(sizeof segment);

@@ -84,10 +84,7 @@ struct io_op {
             bool truncated;        /* RECV: the buffer was too small; what is behind `size` is lost */
             struct msghdr message; /* from here on the back end's */
             struct iovec part;
-            union {
-                struct cmsghdr head;
-                uint8_t bytes[CMSG_SPACE(sizeof(uint16_t))];
-            } control;
+            _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(uint16_t))];
         } datagram;
     };
     struct io_op *cancel_next;

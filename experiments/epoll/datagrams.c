@@ -82,17 +82,14 @@ bool epoll_cancel_datagram(struct epoll_io *e, struct entry *entry, struct io_op
 
 int epoll_receive_datagram(struct epoll_io *e, struct io_op *op)
 {
-    union {
-        struct cmsghdr head;
-        uint8_t bytes[DATAGRAM_CONTROL_BYTES];
-    } control;
+    _Alignas(struct cmsghdr) uint8_t control[DATAGRAM_CONTROL_BYTES];
     struct sockaddr_storage source;
     struct iovec part = {e->buffer, e->buffer_bytes};
     struct msghdr message = {.msg_name = &source,
                              .msg_namelen = sizeof source,
                              .msg_iov = &part,
                              .msg_iovlen = 1,
-                             .msg_control = &control,
+                             .msg_control = control,
                              .msg_controllen = sizeof control};
     ssize_t got = recvmsg(op->fd, &message, MSG_DONTWAIT);
     if (got < 0)
