@@ -12,12 +12,12 @@
  * callback's until it returns.
  *
  * Datagrams (UDP). One send hands over many: with a segment size the kernel cuts the bytes into datagrams
- * (GSO, UDP_SEGMENT, Linux 4.18). Where that cannot be, all of it is refused, with EIO (a device or tunnel
- * that cannot checksum), EINVAL (too many segments; larger than the MTU, up to about 6.13) or EMSGSIZE (that,
- * later on; more than 64 KiB): nothing was sent, and the owner sends them one by one. One receive gives many
- * in the same way (GRO, UDP_GRO, 5.0). Datagrams are sent with DF, up to the interface's MTU whatever is
- * known of the path (IP_PMTUDISC_PROBE): the owner probes it. Sockets are not connected, so that no ICMP
- * error of one destination reaches them.
+ * (GSO, UDP_SEGMENT, Linux 4.18). Where that cannot be, all of it is refused: EIO, a device or tunnel that
+ * cannot checksum; EINVAL, too many segments; EINVAL or EMSGSIZE (it depends on the kernel), larger than the
+ * MTU. Nothing was sent then, and the owner sends them one by one. One receive gives many in the same way
+ * (GRO, UDP_GRO, 5.0). Datagrams are sent with DF, up to the interface's MTU whatever is known of the path
+ * (IP_PMTUDISC_PROBE): the owner probes it. Sockets are not connected, so that no ICMP error of one
+ * destination reaches them.
  *
  * An `io` belongs to one thread; only io_wake may be called from others (and from signal handlers). */
 #ifndef PURE_CORE_IO_H
@@ -39,12 +39,10 @@ enum io_kind {
     IO_WRITE,    /* from memory of the owner's, to a descriptor without a position */
     IO_SHUTDOWN, /* the sending half, after what was queued before it completed: result 0 */
     IO_CLOSE,    /* result 0; nothing may be in flight on the descriptor */
-    /* All of `data`, or an error; of one socket many may be in flight, which leave in order while there is
-       room */
+    /* UDP. All of `data`, or an error. Many may be in flight; they leave in order while there is room */
     IO_DATAGRAM_SEND,
-    /* Multishot, into the back end's buffers. Result: bytes of a datagram or of a run of them; 0 is an empty
-     * one. Any completion may be the last, as ENOBUFS is, and an empty datagram on some kernels: arm it again
-     */
+    /* UDP, multishot, into the back end's buffers. Result: bytes of a datagram, or of a run; 0: an empty one.
+     * Any completion may be the last (ENOBUFS is; an empty datagram on some kernels): arm it again */
     IO_DATAGRAM_RECV,
     IO_KINDS
 };

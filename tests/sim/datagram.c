@@ -220,6 +220,11 @@ void sim_refuse_segmentation(struct sim *sim, const char *host, int error)
 
 /* ---- Receiving ---- */
 
+void sim_set_datagram_faults(struct sim *sim, const struct sim_datagram_faults *faults)
+{
+    sim->datagram_faults = *faults;
+}
+
 static bool goes_on(const struct datagram *first, const struct datagram *last, const struct datagram *next)
 {
     return next && last->size == first->size && next->size > 0 && next->size <= first->size &&
@@ -232,7 +237,7 @@ static unsigned run_length(const struct datagram_socket *s, size_t *size)
     const struct datagram *last = s->first;
     unsigned count = 1;
     *size = last->size;
-    if (last->size == 0 || sim_chance(s->sim, s->sim->faults.no_coalescing))
+    if (last->size == 0 || sim_chance(s->sim, s->sim->datagram_faults.no_coalescing))
         return 1;
     while (goes_on(s->first, last, last->next) && count < IO_SEGMENTS_MAX &&
            *size + last->next->size <= GRO_BYTES) {
@@ -245,7 +250,7 @@ static unsigned run_length(const struct datagram_socket *s, size_t *size)
 
 int datagram_receive(struct datagram_socket *s, struct io_op *op)
 {
-    size_t size, at = 0, room = s->sim->faults.datagram_buffer_bytes;
+    size_t size, at = 0, room = s->sim->datagram_faults.buffer_bytes;
     unsigned count = run_length(s, &size);
     size_t kept = room > 0 ? min_size(size, room) : size;
     op->data = sim_allocate(kept + 1); /* of its own, so that a use after the callback is found */

@@ -32,6 +32,14 @@ extern const struct sim_path sim_path_default;
  * A host behind a NAT counts by its own address as a source, by its public one as a destination. */
 void sim_set_path(struct sim *sim, const char *from, const char *to, const struct sim_path *path);
 
+/* What a kernel may do, beside sim_faults of sim.h, whose no_buffers and multishot_end count here as well.
+ * All 0 at first. */
+struct sim_datagram_faults {
+    uint32_t buffer_bytes;  /* the most bytes of one receive; 0: 64 KiB */
+    uint32_t no_coalescing; /* chance in 1000 that a receive gives one, though a run is there */
+};
+void sim_set_datagram_faults(struct sim *sim, const struct sim_datagram_faults *faults);
+
 /* From now on sends of several segments fail on that host: -EIO, -EINVAL; 0: they work. */
 void sim_refuse_segmentation(struct sim *sim, const char *host, int error);
 

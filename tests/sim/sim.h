@@ -117,8 +117,6 @@ struct sim_faults {
     uint32_t short_send;    /* a send takes fewer bytes than there is room for */
     uint32_t batch_max;     /* completions per io_wait: 1 to this, seeded. > 0 */
     uint32_t buffer_bytes;  /* the most bytes of one receive. > 0 */
-    uint32_t datagram_buffer_bytes; /* the most of a receive of datagrams; 0: 64 KiB */
-    uint32_t no_coalescing;         /* a receive of datagrams gives one, though a run is there */
 };
 void sim_set_faults(struct sim *sim, const struct sim_faults *faults);
 

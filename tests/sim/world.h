@@ -77,6 +77,7 @@ struct sim {
     struct descriptor **descriptors; /* [fd - SIM_FIRST_FD]; NULL once closed, and never used again */
     unsigned descriptor_count, descriptor_room, open, open_limit;
     struct sim_faults faults;
+    struct sim_datagram_faults datagram_faults;
     struct sim_thread *threads;
     struct loop **loops;
     unsigned loop_count, loop_room;

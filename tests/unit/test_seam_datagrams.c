@@ -7,9 +7,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
 #include <netinet/udp.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #define SEGMENT 1400
 #define BATCH   40
@@ -111,10 +115,10 @@ static void open_pair_with(struct world *w, enum back_end back_end, unsigned buf
         loopback.mtu = 65536;
         loopback.mtu_told = true;
         sim_set_path(w->sim, NULL, NULL, &loopback);
-        sim_set_faults(w->sim, &(struct sim_faults){.batch_max = 64,
-                                                    .buffer_bytes = 4096,
-                                                    .no_buffers = buffers > 0 ? 200 : 0,
-                                                    .datagram_buffer_bytes = buffer_bytes});
+        sim_set_faults(
+            w->sim,
+            &(struct sim_faults){.batch_max = 64, .buffer_bytes = 4096, .no_buffers = buffers > 0 ? 200 : 0});
+        sim_set_datagram_faults(w->sim, &(struct sim_datagram_faults){.buffer_bytes = buffer_bytes});
     }
     w->server = open_socket(w, w->sim ? 7070 : 0, 1 << 20);
     w->client = open_socket(w, 0, 1 << 20);
@@ -266,6 +270,60 @@ static void a_refused_segmentation_is_a_result_and_the_datagrams_go_singly(void 
     wait_for_datagrams(&w, &r, 10);
     disarm(&w, &r);
     close_pair(&w);
+}
+
+/* A network of this process's own, whose loopback has the MTU of an Ethernet. False: not allowed here. */
+static bool enter_small_network(void)
+{
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0 && unshare(CLONE_NEWNET) < 0)
+        return false;
+    struct ifreq mtu = {.ifr_name = "lo", .ifr_mtu = 1500}, up = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool set = fd >= 0 && ioctl(fd, SIOCSIFMTU, &mtu) == 0 && ioctl(fd, SIOCSIFFLAGS, &up) == 0;
+    close(fd);
+    return set;
+}
+
+static void exceed_mtu(void **state)
+{
+    struct world w;
+    struct receiver r;
+    open_pair(&w, state);
+    if (w.sim) {
+        struct sim_path ethernet = sim_path_default;
+        ethernet.mtu_told = true;
+        sim_set_path(w.sim, NULL, NULL, &ethernet);
+    }
+    arm(&w, &r);
+    assert_int_equal(send_block(&w, 1473, 0), -EMSGSIZE);
+    int result = send_block(&w, 10 * 1473, 1473); /* later kernels say what is wrong */
+    assert_true(result == -EINVAL || result == -EMSGSIZE);
+    assert_int_equal(send_block(&w, 10 * 1472, 1472), 10 * 1472);
+    wait_for_datagrams(&w, &r, 10);
+    disarm(&w, &r);
+    close_pair(&w);
+}
+
+static void datagrams_larger_than_the_mtu_are_refused_and_never_fragmented(void **state)
+{
+    enum { NOT_ALLOWED = 77 };
+    int status;
+    if (back_end_of(state) == SIMULATED) {
+        exceed_mtu(state);
+        return;
+    }
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (!enter_small_network())
+            _exit(NOT_ALLOWED);
+        exceed_mtu(state);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_ALLOWED)
+        skip();
+    assert_int_equal(status, 0);
 }
 
 static void a_datagram_that_is_too_large_is_refused(void **state)
@@ -552,6 +610,7 @@ static const struct CMUnitTest promises[] = {
     cmocka_unit_test(a_segmented_batch_arrives_as_one_run),
     cmocka_unit_test(a_segment_size_that_is_not_reached_changes_nothing),
     cmocka_unit_test(a_refused_segmentation_is_a_result_and_the_datagrams_go_singly),
+    cmocka_unit_test(datagrams_larger_than_the_mtu_are_refused_and_never_fragmented),
     cmocka_unit_test(a_datagram_that_is_too_large_is_refused),
     cmocka_unit_test(a_port_that_nobody_has_harms_neither_sends_nor_receives),
     cmocka_unit_test(an_empty_datagram_is_one_and_receiving_goes_on),

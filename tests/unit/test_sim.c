@@ -111,8 +111,7 @@ static uint64_t trace_of_exchange(uint64_t seed)
 {
     struct client c;
     struct sim *sim = sim_new(seed);
-    struct sim_faults faults = {
-        .no_buffers = 100, .multishot_end = 200, .short_send = 300, .batch_max = 4, .buffer_bytes = 512};
+    struct sim_faults faults = {100, 200, 300, 4, 512};
     sim_set_faults(sim, &faults);
     sim_server(sim, "10.0.0.2:80", exchange, ARRAY_SIZE(exchange));
     client_open(&c, sim, 3000, 0);

@@ -187,7 +187,8 @@ static uint64_t trace_of(uint64_t seed, unsigned *count)
 {
     struct net *n = open_net(seed);
     struct sim_faults faults = {
-        .batch_max = 3, .buffer_bytes = 4096, .no_buffers = 100, .multishot_end = 100, .no_coalescing = 300};
+        .batch_max = 3, .buffer_bytes = 4096, .no_buffers = 100, .multishot_end = 100};
+    sim_set_datagram_faults(n->sim, &(struct sim_datagram_faults){.no_coalescing = 300});
     sim_set_faults(n->sim, &faults);
     set_path(n, NULL, NULL,
              (struct sim_path){.latency_max_ns = 5 * NS_PER_MS,
