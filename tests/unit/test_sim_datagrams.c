@@ -368,6 +368,43 @@ static void a_batch_is_cut_and_put_together_again(void **state)
     close_net(n);
 }
 
+/* Delays differ by more than the time between them. */
+static void an_uneven_path_keeps_the_order(void **state)
+{
+    (void)state;
+    struct net *n = open_net(18);
+    set_path(n, A, B, (struct sim_path){.latency_max_ns = 50 * NS_PER_MS});
+    for (unsigned i = 0; i < 20; i++) {
+        send_to(n, &n->a, B, PORT, 10, 1000);
+        run_for(n, NS_PER_MS);
+    }
+    run_for(n, NS_PER_S);
+    assert_int_equal(n->b.count, 200);
+    for (unsigned i = 0; i < 200; i++)
+        assert_int_equal(n->b.log[i].number, i);
+    close_net(n);
+}
+
+/* A shorter one ends a run, a longer one begins the next. */
+static void datagrams_of_different_sizes_keep_their_bounds(void **state)
+{
+    (void)state;
+    const uint16_t sizes[] = {100, 100, 200, 200, 50, 200, 1, 300};
+    struct net *n = open_net(19);
+    io_cancel(n->b.loop.io, &n->b.receive);
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        send_to(n, &n->a, B, PORT, 1, sizes[i]);
+        run_for(n, NS_PER_MS);
+    }
+    arm(&n->b);
+    run_for(n, NS_PER_S);
+    assert_int_equal(n->b.count, ARRAY_SIZE(sizes));
+    assert_int_equal(n->b.runs, 4);
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+        assert_int_equal(n->b.log[i].size, sizes[i]);
+    close_net(n);
+}
+
 static void segmentation_can_be_refused_at_any_time(void **state)
 {
     (void)state;
@@ -541,6 +578,8 @@ int main(void)
         cmocka_unit_test(one_direction_can_fail),
         cmocka_unit_test(a_silent_host_neither_sends_nor_gets),
         cmocka_unit_test(a_batch_is_cut_and_put_together_again),
+        cmocka_unit_test(an_uneven_path_keeps_the_order),
+        cmocka_unit_test(datagrams_of_different_sizes_keep_their_bounds),
         cmocka_unit_test(segmentation_can_be_refused_at_any_time),
         cmocka_unit_test(a_buffer_that_nobody_reads_overflows),
         cmocka_unit_test(a_reboot_forgets_what_was_not_read),
