@@ -1,9 +1,11 @@
 /* The inside of the simulated world, shared by the files of tests/sim only.
  *
- *     world.c      clock, events, descriptors, memory, trace     tcp.c       one TCP connection: two ends
- *     scheduler.c  loops, runs                                   network.c   hosts, links, listeners,
- * connecting sim_io.c     the seam: hand-over, completions              peer.c      scripted peers pipe.c
- * descriptors of memory                         match.c     what scripts expect resolver.c   names
+ *     world.c      clock, events, descriptors, memory, trace     scheduler.c  loops, runs
+ *     sim_io.c     the seam: hand-over, completions              network.c    hosts, links, connecting
+ *     tcp.c        one TCP connection: two ends                  peer.c       scripted peers
+ *     datagram.c   UDP sockets, datagrams on their way           path.c       their paths, NATs
+ *     match.c      what scripts expect                           pipe.c       descriptors of memory
+ *     resolver.c   names
  *
  * One real thread; every decision comes from sim->random, every order from lists or from (time, sequence). */
 #ifndef PURE_TESTS_SIM_WORLD_H
