@@ -11,6 +11,14 @@
  * ENOBUFS on a receive are ordinary results. A receive's bytes are `op->data` [0, result) and are the
  * callback's until it returns.
  *
+ * Datagrams (UDP). One send hands over many: with a segment size the kernel cuts the bytes into datagrams
+ * (GSO, UDP_SEGMENT, Linux 4.18). Where that cannot be, all of it is refused: EIO, a device or tunnel that
+ * cannot checksum; EINVAL, too many segments; EINVAL or EMSGSIZE (it depends on the kernel), larger than the
+ * MTU. Nothing was sent then, and the owner sends them one by one. One receive gives many in the same way
+ * (GRO, UDP_GRO, 5.0). Datagrams are sent with DF, up to the interface's MTU whatever is known of the path
+ * (IP_PMTUDISC_PROBE): the owner probes it. Sockets are not connected, so that no ICMP error of one
+ * destination reaches them.
+ *
  * An `io` belongs to one thread; only io_wake may be called from others (and from signal handlers). */
 #ifndef PURE_CORE_IO_H
 #define PURE_CORE_IO_H
@@ -31,6 +39,11 @@ enum io_kind {
     IO_WRITE,    /* likewise to one: the write end of a pipe with no other writer, or a non-blocking one */
     IO_SHUTDOWN, /* the sending half, after what was queued before it completed: result 0 */
     IO_CLOSE,    /* result 0; nothing may be in flight on the descriptor */
+    /* UDP. All of `data`, or an error. Many may be in flight; they leave in order while there is room */
+    IO_DATAGRAM_SEND,
+    /* UDP, multishot, into the back end's buffers. Result: bytes of a datagram, or of a run; 0: an empty one.
+     * Any completion may be the last (ENOBUFS is; an empty datagram on some kernels): arm it again */
+    IO_DATAGRAM_RECV,
     IO_KINDS
 };
 
@@ -40,6 +53,10 @@ typedef void io_done(struct io_op *op, int result, bool more);
 /* The longest gather list of an IO_SEND. */
 #define IO_SEND_PARTS 8
 
+/* Of one IO_DATAGRAM_SEND: segments that every kernel takes (UDP_MAX_SEGMENTS), bytes that IPv4 does. */
+#define IO_SEGMENTS_MAX   64
+#define IO_DATAGRAM_BYTES 65507
+
 struct io_op {
     struct io_op *next; /* the back end's from io_queue on */
     io_done *done;
@@ -47,8 +64,8 @@ struct io_op {
     bool in_flight;  /* queued and its last completion not delivered */
     bool cancelling; /* on the io's list of cancels */
     int fd;
-    uint8_t *data;         /* IO_RECV: the bytes of this completion. IO_READ, IO_WRITE: the owner's memory */
-    uint32_t size;         /* IO_READ, IO_WRITE: bytes at `data` */
+    uint8_t *data;         /* receives: the bytes of this completion. Else the owner's memory */
+    uint32_t size;         /* bytes at `data`, but for IO_RECV, whose result says */
     socklen_t address_len; /* IO_CONNECT */
     union {
         struct sockaddr_storage address; /* IO_CONNECT */
@@ -56,6 +73,17 @@ struct io_op {
             struct msghdr message;
             struct iovec parts[IO_SEND_PARTS];
         } send;
+        struct {
+            struct sockaddr_storage address; /* SEND: where to. RECV: whence */
+            socklen_t address_len;
+            /* Bytes of each datagram in `data` but the last, which may be shorter. SEND: 0 is one datagram.
+             * RECV: at least 1 where there are bytes. */
+            uint16_t segment;
+            bool truncated;        /* RECV: the buffer was too small; what is behind `size` is lost */
+            struct msghdr message; /* from here on the back end's */
+            struct iovec part;
+            _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(uint16_t))];
+        } datagram;
     };
     struct io_op *cancel_next;
     struct io_op *backend_next; /* scratch of the back end */
@@ -91,6 +119,11 @@ struct io_socket_options {
     uint32_t user_timeout_ms; /* TCP_USER_TIMEOUT: unacknowledged for so long ends it; 0: the system's own */
 };
 
+/* Options of a new datagram socket. The kernel gives at most net.core.rmem_max, wmem_max. */
+struct io_datagram_options {
+    uint32_t receive_bytes, send_bytes; /* SO_RCVBUF, SO_SNDBUF; 0: the system's own */
+};
+
 struct io_backend {
     /* Hands over all of [first …] (linked by next, in order), then cancels [cancels …] (linked by
      * cancel_next; they are off the list when this is called: each completes, with -ECANCELED or its result),
@@ -104,6 +137,8 @@ struct io_backend {
     /* Small calls that do not block. A descriptor or a negative errno. */
     int (*socket)(struct io *io, int family, const struct io_socket_options *options);
     int (*listen)(struct io *io, const struct sockaddr *address, socklen_t len, int backlog);
+    int (*datagram_socket)(struct io *io, const struct sockaddr *address, socklen_t len,
+                           const struct io_datagram_options *options);
     void (*dispose)(struct io *io);
 };
 
@@ -181,6 +216,14 @@ static inline int io_listen(struct io *io, const struct sockaddr *address, sockl
     return io->backend->listen(io, address, len, backlog);
 }
 
+/* A UDP socket bound to `address`; of zeros but for the family: any address, a port that the kernel chooses.
+ * `options` may be NULL. */
+static inline int io_datagram_socket(struct io *io, const struct sockaddr *address, socklen_t len,
+                                     const struct io_datagram_options *options)
+{
+    return io->backend->datagram_socket(io, address, len, options);
+}
+
 static inline void io_dispose(struct io *io)
 {
     io->backend->dispose(io);
@@ -221,6 +264,16 @@ static inline void io_prepare_send(struct io_op *op, int fd, const struct iovec 
     io_prepare(op, IO_SEND, fd, done);
     memcpy(op->send.parts, parts, count * sizeof *parts);
     op->send.message = (struct msghdr){.msg_iov = op->send.parts, .msg_iovlen = count};
+}
+
+/* `segment` 0: one datagram. The address is copied, the bytes are not. */
+void io_prepare_datagram_send(struct io_op *op, int fd, const void *data, uint32_t size, uint16_t segment,
+                              const struct sockaddr *address, socklen_t len, io_done *done);
+
+static inline void io_prepare_datagram_receive(struct io_op *op, int fd, io_done *done)
+{
+    io_prepare(op, IO_DATAGRAM_RECV, fd, done);
+    memset(&op->datagram, 0, sizeof op->datagram);
 }
 
 #endif

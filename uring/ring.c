@@ -8,6 +8,7 @@
  *   5. deliver     into the callbacks, which only append to the lists of core/io.h: nothing they do touches
  *                  the rings
  *   6. offer       receive buffers go back to the kernel, with one store */
+#include "core/datagram.h"
 #include "uring/ring.h"
 
 #include <errno.h>
@@ -92,6 +93,20 @@ static void prepare_receive(struct io_uring_sqe *sqe, struct io_op *op)
     sqe->buf_group = BUFFERS_GROUP;
 }
 
+_Static_assert(sizeof(struct io_uring_recvmsg_out) + DATAGRAM_NAME_BYTES + DATAGRAM_CONTROL_BYTES ==
+                   URING_DATAGRAM_HEAD,
+               "uring.h says so");
+
+/* The kernel takes of the message how much of each buffer to leave for a source and control messages. */
+static void prepare_datagram_receive(struct io_uring_sqe *sqe, struct io_op *op)
+{
+    op->datagram.message =
+        (struct msghdr){.msg_namelen = DATAGRAM_NAME_BYTES, .msg_controllen = DATAGRAM_CONTROL_BYTES};
+    io_uring_prep_recvmsg_multishot(sqe, op->fd, &op->datagram.message, 0);
+    sqe->flags |= IOSQE_BUFFER_SELECT;
+    sqe->buf_group = BUFFERS_GROUP;
+}
+
 static void prepare(struct io_uring_sqe *sqe, struct io_op *op)
 {
     switch ((enum io_kind)op->kind) {
@@ -115,6 +130,12 @@ static void prepare(struct io_uring_sqe *sqe, struct io_op *op)
         break;
     case IO_CLOSE:
         io_uring_prep_close(sqe, op->fd);
+        break;
+    case IO_DATAGRAM_SEND:
+        io_uring_prep_sendmsg(sqe, op->fd, &op->datagram.message, MSG_NOSIGNAL);
+        break;
+    case IO_DATAGRAM_RECV:
+        prepare_datagram_receive(sqe, op);
         break;
     case IO_SHUTDOWN:
     case IO_KINDS:
@@ -183,6 +204,8 @@ static void note_send(const struct uring *u, struct io_op *op, int result)
 static bool ends_at_once(const struct io_op *op)
 {
     int unacknowledged;
+    if (op->kind == IO_DATAGRAM_SEND) /* a large one is a batch: its owner may have the next one waiting */
+        return op->size <= SMALL_SEND_BYTES;
     return (send_bytes(op) <= SMALL_SEND_BYTES && !(op->backend_word & SEND_WAITED)) ||
            (ioctl(op->fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0);
 }
@@ -193,9 +216,14 @@ static void count_send(struct uring *u, struct io_op *op)
     op->backend_word = handed_over_now(u) | (op->backend_word & SEND_WAITED);
 }
 
+static bool receives(const struct io_op *op)
+{
+    return op->kind == IO_RECV || op->kind == IO_DATAGRAM_RECV;
+}
+
 static bool hand_over(struct uring *u, struct io_op *op)
 {
-    assert(op->kind != IO_RECV || u->buffers.count > 0);
+    assert(!receives(op) || u->buffers.count > 0);
     if (op->kind == IO_SHUTDOWN)
         return shut_down(u, op);
     struct io_uring_sqe *sqe = take_entry(u);
@@ -203,7 +231,7 @@ static bool hand_over(struct uring *u, struct io_op *op)
         return false;
     prepare(sqe, op);
     u->in_flight++;
-    if (op->kind == IO_SEND)
+    if (op->kind == IO_SEND || op->kind == IO_DATAGRAM_SEND)
         count_send(u, op);
     return true;
 }
@@ -367,6 +395,29 @@ static unsigned take(struct uring *u, struct io_uring_cqe *batch)
     return taken;
 }
 
+/* A buffer is filled with a head, room for the source, room for control messages, and the payload. */
+static int unpack_datagram(struct io_op *op, uint8_t *buffer, int filled)
+{
+    struct msghdr *room = &op->datagram.message;
+    struct io_uring_recvmsg_out *out = io_uring_recvmsg_validate(buffer, filled, room);
+    if (!out)
+        return filled < 0 ? filled : -EMSGSIZE;
+    struct msghdr message = {.msg_name = io_uring_recvmsg_name(out),
+                             .msg_namelen = (socklen_t)min_size(out->namelen, room->msg_namelen),
+                             .msg_control = io_uring_recvmsg_cmsg_firsthdr(out, room),
+                             .msg_controllen = min_size(out->controllen, room->msg_controllen),
+                             .msg_flags = (int)out->flags};
+    uint32_t size = io_uring_recvmsg_payload_length(out, filled, room);
+    datagram_received(op, &message, io_uring_recvmsg_payload(out, room), size);
+    return (int)size;
+}
+
+static int unpack(struct io_op *op, uint8_t *buffer, int filled)
+{
+    op->data = buffer;
+    return op->kind == IO_DATAGRAM_RECV ? unpack_datagram(op, buffer, filled) : filled;
+}
+
 static void deliver_op(struct uring *u, const struct io_uring_cqe *cqe)
 {
     struct io_op *op = (struct io_op *)(uintptr_t)cqe->user_data;
@@ -374,13 +425,12 @@ static void deliver_op(struct uring *u, const struct io_uring_cqe *cqe)
     u->in_flight -= !more;
     if (cqe->flags & IORING_CQE_F_BUFFER) { /* also at the end of a stream, on some kernels */
         unsigned id = cqe->flags >> IORING_CQE_BUFFER_SHIFT;
-        op->data = buffers_at(&u->buffers, id);
         buffers_taken(&u->buffers, cqe->res > 0 ? (uint32_t)cqe->res : 0);
-        io_complete(&u->io, op, cqe->res, more);
+        io_complete(&u->io, op, unpack(op, buffers_at(&u->buffers, id), cqe->res), more);
         buffers_return(&u->buffers, id);
         return;
     }
-    if (cqe->res == -ENOBUFS && op->kind == IO_RECV) {
+    if (cqe->res == -ENOBUFS && receives(op)) {
         counter_add(&u->io.counters.no_buffers, 1);
         u->buffers.exhausted = true;
     }
@@ -469,6 +519,7 @@ static const struct io_backend backend = {
     .wall_ms = wall_ms,
     .socket = uring_socket,
     .listen = uring_listen,
+    .datagram_socket = uring_datagram_socket,
     .dispose = dispose,
 };
 

@@ -39,5 +39,7 @@ int ring_missing(struct io_uring *ring, char *names, size_t size);
 /* Small calls that do not block (socket.c). */
 int uring_socket(struct io *io, int family, const struct io_socket_options *options);
 int uring_listen(struct io *io, const struct sockaddr *address, socklen_t len, int backlog);
+int uring_datagram_socket(struct io *io, const struct sockaddr *address, socklen_t len,
+                          const struct io_datagram_options *options);
 
 #endif

@@ -5,22 +5,18 @@
 #include <stdlib.h>
 
 const struct uring_options uring_defaults = {
-    .entries = 256, .completions = 4096, .buffers = 64, .buffer_bytes = 64 * 1024};
+    .entries = 256, .completions = 4096, .buffers = 64, .buffer_bytes = 64 * 1024 + 128};
 
 /* All that a ring of ours may do. */
 static const struct {
     uint8_t opcode;
     const char *name;
 } operations[] = {
-    {IORING_OP_ACCEPT, "ACCEPT"},
-    {IORING_OP_CONNECT, "CONNECT"},
-    {IORING_OP_RECV, "RECV"},
-    {IORING_OP_SEND, "SEND"},
-    {IORING_OP_SENDMSG, "SENDMSG"},
-    {IORING_OP_READ, "READ"},
-    {IORING_OP_POLL_ADD, "POLL_ADD"},
-    {IORING_OP_CLOSE, "CLOSE"},
-    {IORING_OP_ASYNC_CANCEL, "ASYNC_CANCEL"},
+    {IORING_OP_ACCEPT, "ACCEPT"},   {IORING_OP_CONNECT, "CONNECT"},
+    {IORING_OP_RECV, "RECV"},       {IORING_OP_SEND, "SEND"},
+    {IORING_OP_SENDMSG, "SENDMSG"}, {IORING_OP_RECVMSG, "RECVMSG"},
+    {IORING_OP_READ, "READ"},       {IORING_OP_POLL_ADD, "POLL_ADD"},
+    {IORING_OP_CLOSE, "CLOSE"},     {IORING_OP_ASYNC_CANCEL, "ASYNC_CANCEL"},
 };
 
 static const struct {

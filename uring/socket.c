@@ -1,3 +1,4 @@
+#include "core/datagram.h"
 #include "uring/ring.h"
 
 #include <errno.h>
@@ -50,4 +51,11 @@ int uring_listen(struct io *io, const struct sockaddr *address, socklen_t len, i
     if (error == 0 && (bind(fd, address, len) < 0 || listen(fd, backlog) < 0))
         error = -errno;
     return error < 0 ? close_failed(fd, error) : fd;
+}
+
+int uring_datagram_socket(struct io *io, const struct sockaddr *address, socklen_t len,
+                          const struct io_datagram_options *options)
+{
+    (void)io;
+    return datagram_open(address, len, options);
 }

@@ -1,8 +1,8 @@
 /* The io_uring back end of the seam (core/io.h). One ring a thread.
  *
  * Kernel floor: 6.1. Used from there: SINGLE_ISSUER (6.0), DEFER_TASKRUN (6.1), provided buffer rings and
- * multishot accept (5.19), multishot receive (6.0), restrictions (5.10), waiting with a time-out in the one
- * enter (EXT_ARG, 5.11), cancels that say nothing when they succeed (CQE_SKIP, 5.17).
+ * multishot accept (5.19), multishot receive and recvmsg (6.0), restrictions (5.10), waiting with a time-out
+ * in the one enter (EXT_ARG, 5.11), cancels that say nothing when they succeed (CQE_SKIP, 5.17).
  *
  * Sockets are blocking ones: io_uring itself tries without blocking and waits by an internal poll, whereas an
  * O_NONBLOCK descriptor would make accept and connect end with EAGAIN and EINPROGRESS. */
@@ -14,11 +14,14 @@
 struct uring_options {
     unsigned entries;      /* of the submission ring: 256. More operations a step only mean more enters */
     unsigned completions;  /* of the completion ring: 4096. More at once wait in the kernel, none is lost */
-    unsigned buffers;      /* for IO_RECV: a power of two, at most 32768; 0: this io receives nothing */
-    uint32_t buffer_bytes; /* of each */
+    unsigned buffers;      /* for receives: a power of two, at most 32768; 0: this io receives nothing */
+    uint32_t buffer_bytes; /* of each. A datagram's has URING_DATAGRAM_HEAD bytes before the payload */
 };
 
-/* 64 receive buffers of 64 KiB. */
+/* What the kernel puts before the bytes of an IO_DATAGRAM_RECV: a head, the source, the segment size. */
+#define URING_DATAGRAM_HEAD 72
+
+/* 64 receive buffers of 64 KiB and a little: each holds the longest run of datagrams with its head. */
 extern const struct uring_options uring_defaults;
 
 /* Makes an io. Any thread may do so; the thread of the first io_wait is the one it belongs to from then on.

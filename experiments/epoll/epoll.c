@@ -1,4 +1,5 @@
-#include "experiments/epoll/epoll.h"
+#include "experiments/epoll/entries.h"
+#include "core/datagram.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,46 +12,14 @@
 #include <unistd.h>
 
 /* Reads or accepts of one descriptor in one wait, so that a fast one does not starve the others. */
-#define VISIT_QUOTA 4
-
-/* One descriptor. Of each direction at most one operation is parked. */
-struct entry {
-    int fd;
-    bool registered;
-    bool oneshot;            /* not a socket: armed for each operation */
-    bool readable, writable; /* since the last edge, as far as we know */
-    bool hung_up;            /* the end of the stream is behind what can be read */
-    bool visiting;           /* on the visit list */
-    struct io_op *in, *out;  /* accept, recv, read; connect, send, write */
-    struct io_op *shutting;  /* waits for `out` */
-    struct entry *visit_next;
-};
-
-struct epoll_io {
-    struct io io;
-    int epoll_fd, wake_fd;
-    struct epoll_event *events;
-    unsigned event_limit;
-    uint8_t *buffer;
-    uint32_t buffer_bytes;
-    struct entry **entries; /* by descriptor; NULL: never used. Kept, as the kernel reuses the numbers */
-    unsigned entry_room;
-    struct entry *visits, **visits_last;   /* readable and with an `in` */
-    struct io_op *results, **results_last; /* over, op->backend_word is the result; linked by backend_next */
-    uint64_t delivered;                    /* completions of this wait */
-    bool skipped;                          /* the last wait did not look at epoll */
-};
+#define VISIT_QUOTA    4
+#define DATAGRAM_QUOTA 16
 
 const struct epoll_options epoll_defaults = {.events = 256, .buffer_bytes = 64 * 1024};
 
 static struct epoll_io *epoll_of(struct io *io)
 {
     return container_of(io, struct epoll_io, io);
-}
-
-static void count_call(struct epoll_io *e)
-{
-    counter_add(&e->io.counters.enters, 1);
 }
 
 /* ---- Entries ---- */
@@ -92,7 +61,7 @@ static void visit(struct epoll_io *e, struct entry *entry)
     e->visits_last = &entry->visit_next;
 }
 
-static void result(struct epoll_io *e, struct io_op *op, int value)
+void epoll_result(struct epoll_io *e, struct io_op *op, int value)
 {
     op->backend_word = (uint64_t)(int64_t)value;
     op->backend_next = NULL;
@@ -100,10 +69,10 @@ static void result(struct epoll_io *e, struct io_op *op, int value)
     e->results_last = &op->backend_next;
 }
 
-static int control(struct epoll_io *e, int operation, struct entry *entry, uint32_t events)
+int epoll_control(struct epoll_io *e, int operation, struct entry *entry, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = entry};
-    count_call(e);
+    epoll_count_call(e);
     return epoll_ctl(e->epoll_fd, operation, entry->fd, &event) < 0 ? -errno : 0;
 }
 
@@ -112,7 +81,7 @@ static int watch(struct epoll_io *e, struct entry *entry)
 {
     if (entry->registered)
         return 0;
-    int error = control(e, EPOLL_CTL_ADD, entry, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+    int error = epoll_control(e, EPOLL_CTL_ADD, entry, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
     entry->registered = error == 0;
     return error;
 }
@@ -121,9 +90,9 @@ static int watch(struct epoll_io *e, struct entry *entry)
 
 static void start_in(struct epoll_io *e, struct entry *entry, struct io_op *op)
 {
-    int error = watch(e, entry);
+    int error = op->kind == IO_DATAGRAM_RECV ? epoll_watch_datagrams(e, entry) : watch(e, entry);
     if (error < 0) {
-        result(e, op, error);
+        epoll_result(e, op, error);
         return;
     }
     entry->in = op;
@@ -143,7 +112,7 @@ static void park_out(struct epoll_io *e, struct entry *entry, struct io_op *op)
 {
     int error = watch(e, entry);
     if (error < 0)
-        result(e, op, error);
+        epoll_result(e, op, error);
     else
         entry->out = op;
 }
@@ -152,13 +121,13 @@ static void try_send(struct epoll_io *e, struct entry *entry, struct io_op *op)
 {
     entry->out = NULL;
     if (entry->writable) {
-        count_call(e);
+        epoll_count_call(e);
         ssize_t sent = sendmsg(entry->fd, &op->send.message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent >= 0 || errno != EAGAIN) {
             /* After a short send the kernel says when there is room, as after EAGAIN. */
             if (sent >= 0 && entry->registered)
                 entry->writable = (size_t)sent == parts_size(op);
-            result(e, op, sent < 0 ? -errno : (int)sent);
+            epoll_result(e, op, sent < 0 ? -errno : (int)sent);
             return;
         }
         entry->writable = false;
@@ -168,14 +137,14 @@ static void try_send(struct epoll_io *e, struct entry *entry, struct io_op *op)
 
 static void try_connect(struct epoll_io *e, struct entry *entry, struct io_op *op)
 {
-    count_call(e);
+    epoll_count_call(e);
     if (connect(entry->fd, (struct sockaddr *)&op->address, op->address_len) == 0) {
-        result(e, op, 0);
+        epoll_result(e, op, 0);
     } else if (errno == EINPROGRESS) {
         entry->writable = false;
         park_out(e, entry, op);
     } else {
-        result(e, op, -errno);
+        epoll_result(e, op, -errno);
     }
 }
 
@@ -183,10 +152,10 @@ static void finish_connect(struct epoll_io *e, struct entry *entry)
 {
     int error = 0;
     socklen_t len = sizeof error;
-    count_call(e);
+    epoll_count_call(e);
     if (getsockopt(entry->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
         error = errno;
-    result(e, entry->out, -error);
+    epoll_result(e, entry->out, -error);
     entry->out = NULL;
 }
 
@@ -196,36 +165,36 @@ static void shut_down(struct epoll_io *e, struct entry *entry, struct io_op *op)
         entry->shutting = op;
         return;
     }
-    count_call(e);
-    result(e, op, shutdown(entry->fd, SHUT_WR) < 0 ? -errno : 0);
+    epoll_count_call(e);
+    epoll_result(e, op, shutdown(entry->fd, SHUT_WR) < 0 ? -errno : 0);
 }
 
 static void close_entry(struct epoll_io *e, struct entry *entry, struct io_op *op)
 {
-    assert(!entry->in && !entry->out && !entry->shutting && !entry->visiting);
+    assert(!entry->in && !entry->out && !entry->sends && !entry->shutting && !entry->visiting);
     *entry = (struct entry){.fd = entry->fd, .writable = true}; /* the kernel forgets the registration */
-    count_call(e);
-    result(e, op, close(entry->fd) < 0 && errno != EINTR ? -errno : 0);
+    epoll_count_call(e);
+    epoll_result(e, op, close(entry->fd) < 0 && errno != EINTR ? -errno : 0);
 }
 
 /* ---- IO_READ, IO_WRITE: descriptors that may block, and may not be known to epoll ---- */
 
 static void transfer(struct epoll_io *e, struct entry *entry, struct io_op *op)
 {
-    count_call(e);
+    epoll_count_call(e);
     ssize_t moved;
     if (op->kind == IO_READ)
         moved = read(entry->fd, op->data, op->size);
     else /* a pipe that is writable takes PIPE_BUF bytes without blocking */
         moved = write(entry->fd, op->data, entry->oneshot ? min_size(op->size, PIPE_BUF) : op->size);
-    result(e, op, moved < 0 ? -errno : (int)moved);
+    epoll_result(e, op, moved < 0 ? -errno : (int)moved);
 }
 
 static int arm_once(struct epoll_io *e, struct entry *entry)
 {
     uint32_t events =
         EPOLLONESHOT | (entry->in ? (uint32_t)EPOLLIN : 0) | (entry->out ? (uint32_t)EPOLLOUT : 0);
-    int error = control(e, entry->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, entry, events);
+    int error = epoll_control(e, entry->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, entry, events);
     entry->registered = entry->registered || error == 0;
     entry->oneshot = entry->registered;
     return error;
@@ -242,7 +211,7 @@ static void start_transfer(struct epoll_io *e, struct entry *entry, struct io_op
     if (error == -EPERM) /* a file: always ready */
         transfer(e, entry, op);
     else
-        result(e, op, error);
+        epoll_result(e, op, error);
 }
 
 static void transfer_ready(struct epoll_io *e, struct entry *entry, uint32_t events)
@@ -267,12 +236,13 @@ static void start(struct epoll_io *e, struct io_op *op)
     struct entry *entry = entry_of(e, op->fd);
     counter_add(&e->io.counters.operations, 1);
     if (!entry) {
-        result(e, op, op->fd < 0 ? -EBADF : -ENOMEM);
+        epoll_result(e, op, op->fd < 0 ? -EBADF : -ENOMEM);
         return;
     }
     switch (op->kind) {
     case IO_ACCEPT:
     case IO_RECV:
+    case IO_DATAGRAM_RECV:
         start_in(e, entry, op);
         break;
     case IO_CONNECT:
@@ -284,6 +254,9 @@ static void start(struct epoll_io *e, struct io_op *op)
     case IO_READ:
     case IO_WRITE:
         start_transfer(e, entry, op);
+        break;
+    case IO_DATAGRAM_SEND:
+        epoll_send_datagram(e, entry, op);
         break;
     case IO_SHUTDOWN:
         shut_down(e, entry, op);
@@ -298,14 +271,14 @@ static void cancel(struct epoll_io *e, struct io_op *op)
 {
     struct entry *entry = entry_of(e, op->fd);
     counter_add(&e->io.counters.operations, 1);
-    if (!entry)
+    if (!entry || epoll_cancel_datagram(e, entry, op))
         return;
     struct io_op **places[] = {&entry->in, &entry->out, &entry->shutting};
     for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
         if (*places[i] != op)
             continue;
         *places[i] = NULL;
-        result(e, op, -ECANCELED);
+        epoll_result(e, op, -ECANCELED);
     }
     if (entry->shutting && !entry->out) {
         struct io_op *shutting = entry->shutting;
@@ -331,6 +304,8 @@ static void hand_over(struct epoll_io *e, struct io_op *first, struct io_op *can
 static void ready_out(struct epoll_io *e, struct entry *entry)
 {
     entry->writable = true;
+    if (entry->datagrams)
+        epoll_send_datagrams(e, entry);
     if (!entry->out)
         return;
     if (entry->out->kind == IO_CONNECT)
@@ -379,7 +354,7 @@ static int wait_events(struct epoll_io *e, uint64_t deadline_ns)
     uint64_t now_ns = deadline_ns == 0 || deadline_ns == NEVER ? 0 : clock_ns(CLOCK_MONOTONIC);
     struct timespec left = timespec_of(deadline_ns > now_ns ? deadline_ns - now_ns : 0);
     const struct timespec *timeout = deadline_ns == NEVER ? NULL : &left;
-    count_call(e);
+    epoll_count_call(e);
     int count = epoll_pwait2(e->epoll_fd, e->events, (int)e->event_limit, timeout, NULL);
     if (count < 0 && errno == ENOSYS) {
         int ms =
@@ -408,21 +383,29 @@ static void deliver_results(struct epoll_io *e)
     }
 }
 
+static int take_in(struct epoll_io *e, struct io_op *op)
+{
+    epoll_count_call(e);
+    int got;
+    if (op->kind == IO_DATAGRAM_RECV)
+        return epoll_receive_datagram(e, op);
+    if (op->kind == IO_ACCEPT)
+        got = accept4(op->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    else
+        got = (int)recv(op->fd, e->buffer, e->buffer_bytes, MSG_DONTWAIT);
+    return got < 0 ? -errno : got;
+}
+
 /* One accept or receive. False: nothing more is to be had from the entry now. */
 static bool take(struct epoll_io *e, struct entry *entry)
 {
     struct io_op *op = entry->in;
-    int got;
-    count_call(e);
-    if (op->kind == IO_ACCEPT)
-        got = accept4(entry->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    else
-        got = (int)recv(entry->fd, e->buffer, e->buffer_bytes, MSG_DONTWAIT);
-    if (got < 0 && errno == EAGAIN) {
+    int got = take_in(e, op);
+    if (got == -EAGAIN) {
         entry->readable = false;
         return false;
     }
-    bool more = op->kind == IO_ACCEPT ? got >= 0 : got > 0;
+    bool more = op->kind == IO_RECV ? got > 0 : got >= 0;
     if (!more)
         entry->in = NULL;
     if (op->kind == IO_RECV) {
@@ -430,13 +413,14 @@ static bool take(struct epoll_io *e, struct entry *entry)
         if (got > 0 && (uint32_t)got < e->buffer_bytes && !entry->hung_up)
             entry->readable = false;
     }
-    complete(e, op, got < 0 ? -errno : got, more);
+    complete(e, op, got, more);
     return more && entry->readable && !op->cancelling;
 }
 
 static void visit_entry(struct epoll_io *e, struct entry *entry)
 {
-    for (unsigned taken = 0; taken < VISIT_QUOTA && entry->in && take(e, entry);)
+    unsigned quota = entry->datagrams ? DATAGRAM_QUOTA : VISIT_QUOTA;
+    for (unsigned taken = 0; taken < quota && entry->in && take(e, entry);)
         taken++;
     if (entry->in && entry->readable)
         visit(e, entry); /* next time, behind the others */
@@ -544,6 +528,13 @@ static int epoll_listen(struct io *io, const struct sockaddr *address, socklen_t
     return error;
 }
 
+static int epoll_datagram_socket(struct io *io, const struct sockaddr *address, socklen_t len,
+                                 const struct io_datagram_options *options)
+{
+    (void)io;
+    return datagram_open(address, len, options); /* blocking, but each call says MSG_DONTWAIT */
+}
+
 static void epoll_dispose(struct io *io)
 {
     struct epoll_io *e = epoll_of(io);
@@ -565,6 +556,7 @@ static const struct io_backend backend = {.wait = epoll_io_wait,
                                           .wall_ms = epoll_wall_ms,
                                           .socket = epoll_socket,
                                           .listen = epoll_listen,
+                                          .datagram_socket = epoll_datagram_socket,
                                           .dispose = epoll_dispose};
 
 static int set_up(struct epoll_io *e)

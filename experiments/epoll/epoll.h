@@ -4,6 +4,8 @@
  *   - each descriptor is registered once, edge-triggered, for both directions: no epoll_ctl later;
  *   - sends and connects are tried at hand-over, and parked until writable only on EAGAIN or a short send;
  *   - a receive that did not fill the buffer has emptied the socket: no read that only says EAGAIN;
+ *   - UDP sockets are watched for room only while a send waits for it, or each datagram that leaves would be
+ *     an event; GSO and GRO are used as by uring/;
  *   - the wake's eventfd is edge-triggered, too, and never read;
  *   - when results are there already, the look at epoll is left out, at most once in a row.
  *

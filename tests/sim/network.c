@@ -29,7 +29,7 @@ struct sockaddr_storage sim_parse_host(const char *text)
     return address;
 }
 
-static void set_port(struct sockaddr_storage *address, uint16_t port)
+void set_port(struct sockaddr_storage *address, uint16_t port)
 {
     if (address->ss_family == AF_INET)
         ((struct sockaddr_in *)address)->sin_port = htons(port);
@@ -37,7 +37,7 @@ static void set_port(struct sockaddr_storage *address, uint16_t port)
         ((struct sockaddr_in6 *)address)->sin6_port = htons(port);
 }
 
-static uint16_t get_port(const struct sockaddr_storage *address)
+uint16_t get_port(const struct sockaddr_storage *address)
 {
     return ntohs(address->ss_family == AF_INET ? ((const struct sockaddr_in *)address)->sin_port
                                                : ((const struct sockaddr_in6 *)address)->sin6_port);
@@ -69,7 +69,7 @@ static const void *ip_of(const struct sockaddr_storage *address, size_t *size)
                                          : (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr;
 }
 
-static bool same_ip(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+bool same_ip(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
     size_t size;
     if (a->ss_family != b->ss_family)
@@ -78,7 +78,7 @@ static bool same_ip(const struct sockaddr_storage *a, const struct sockaddr_stor
     return memcmp(ip, ip_of(b, &size), size) == 0;
 }
 
-static bool is_any(const struct sockaddr_storage *address)
+bool is_any(const struct sockaddr_storage *address)
 {
     static const uint8_t zero[16];
     size_t size;
@@ -102,7 +102,7 @@ struct sim_host *sim_host_of(struct sim *sim, const struct sockaddr_storage *add
     return host;
 }
 
-static struct sim_host *named_host(struct sim *sim, const char *text)
+struct sim_host *named_host(struct sim *sim, const char *text)
 {
     if (!text)
         return NULL;
@@ -180,6 +180,7 @@ void sim_reboot_host(struct sim *sim, const char *host)
                 end_die(&c->ends[i], -ECONNRESET);
         }
     }
+    datagrams_reboot(sim, h);
 }
 
 /* ---- Listeners ---- */

@@ -10,7 +10,8 @@
  * sim_server(sim, "10.0.0.2:80", hello, ARRAY_SIZE(hello)); assert_int_equal(sim_run_until(sim,
  * all_delivered, &test), SIM_DONE); sim_remove_loop(sim, &loop), loop_dispose(&loop), sim_free(sim);
  *
- * Hosts are IP addresses, written as text ("10.0.0.1", "fd00::1"); an endpoint is "10.0.0.1:80" or
+ * UDP is in tests/sim/datagrams.h. Hosts are IP addresses, written as text ("10.0.0.1", "fd00::1"); an
+ * endpoint is "10.0.0.1:80" or
  * "[fd00::1]:80". Nothing exists before it is used, and nothing here is a real socket: descriptors count up
  * from SIM_FIRST_FD. A mistake of a test (bad address, unknown descriptor) is an assertion; a stuck or failed
  * run is a result. */

@@ -35,11 +35,14 @@ static bool same_direction(const struct io_op *a, const struct io_op *b)
 static void check_contract(struct sim_thread *t, const struct io_op *op)
 {
     bool memory = op->kind == IO_READ || op->kind == IO_WRITE;
+    bool datagrams = op->kind == IO_DATAGRAM_SEND || op->kind == IO_DATAGRAM_RECV;
     assert(op->done);
     assert((op->kind == IO_CLOSE || memory == (descriptor_of(t, op)->kind == FD_PIPE)) && "a kind that fits");
+    assert((op->kind == IO_CLOSE || datagrams == (descriptor_of(t, op)->kind == FD_DATAGRAMS)) &&
+           "a kind that fits");
     assert((op->kind != IO_CLOSE || descriptor_of(t, op)->in_flight == 0) &&
            "closed with operations in flight");
-    for (size_t i = 0; op->fd >= 0 && i < t->op_count; i++)
+    for (size_t i = 0; op->fd >= 0 && op->kind != IO_DATAGRAM_SEND && i < t->op_count; i++)
         assert(!same_direction(t->ops[i], op) && "two of a kind in flight on a descriptor");
 }
 
@@ -89,6 +92,15 @@ static bool sending(const struct sim_thread *t, int fd)
     return false;
 }
 
+/* Datagrams of one socket leave in the order they were queued. */
+static bool sent_before(const struct sim_thread *t, const struct io_op *op)
+{
+    size_t i = 0;
+    while (t->ops[i] != op && (t->ops[i]->fd != op->fd || t->ops[i]->kind != IO_DATAGRAM_SEND))
+        i++;
+    return t->ops[i] != op;
+}
+
 static bool can_complete(struct sim_thread *t, const struct io_op *op)
 {
     const struct descriptor *d = descriptor_of(t, op);
@@ -110,6 +122,10 @@ static bool can_complete(struct sim_thread *t, const struct io_op *op)
         return pipe_writable(d->pipe);
     case IO_SHUTDOWN:
         return !sending(t, op->fd);
+    case IO_DATAGRAM_RECV:
+        return d->datagrams->first != NULL;
+    case IO_DATAGRAM_SEND:
+        return !sent_before(t, op);
     default:
         return true;
     }
@@ -189,6 +205,18 @@ static int perform_send(struct sim_thread *t, struct io_op *op)
     return (int)sent;
 }
 
+static int perform_receive_datagrams(struct sim_thread *t, struct io_op *op, bool *more)
+{
+    struct sim *sim = t->sim;
+    if (sim_chance(sim, sim->faults.no_buffers)) {
+        counter_add(&t->io.counters.no_buffers, 1);
+        return -ENOBUFS;
+    }
+    int size = datagram_receive(descriptor_of(t, op)->datagrams, op);
+    *more = size > 0 && !sim_chance(sim, sim->faults.multishot_end);
+    return size;
+}
+
 static int perform_shutdown(struct sim_thread *t, struct io_op *op)
 {
     struct end *end = end_of(t, op);
@@ -225,6 +253,10 @@ static int perform(struct sim_thread *t, struct io_op *op, bool *more)
         return pipe_write(d->pipe, op->data, op->size);
     case IO_SHUTDOWN:
         return perform_shutdown(t, op);
+    case IO_DATAGRAM_SEND:
+        return datagram_send(d->datagrams, op);
+    case IO_DATAGRAM_RECV:
+        return perform_receive_datagrams(t, op, more);
     default:
         return op->fd < 0 ? -EBADF : 0; /* IO_CLOSE: the descriptor goes with the operation */
     }
@@ -253,7 +285,8 @@ static void deliver(struct sim_thread *t, size_t index)
     if (!more)
         remove_op(t, index);
     /* The callback may reuse the op, so its buffer is remembered here. */
-    uint8_t *buffer = op->kind == IO_RECV && result > 0 ? op->data : NULL;
+    bool received = op->kind == IO_RECV ? result > 0 : op->kind == IO_DATAGRAM_RECV && result >= 0;
+    uint8_t *buffer = received ? op->data : NULL;
     counter_add(&t->io.counters.completions, 1);
     io_complete(&t->io, op, result, more);
     free(buffer);
@@ -340,6 +373,27 @@ static int sim_listen(struct io *io, const struct sockaddr *address, socklen_t l
     return -EADDRINUSE;
 }
 
+static int sim_datagram_socket(struct io *io, const struct sockaddr *address, socklen_t len,
+                               const struct io_datagram_options *options)
+{
+    struct sim_thread *t = thread_of(io);
+    struct sockaddr_storage at = {0};
+    memcpy(&at, address, len);
+    int fd = descriptor_open(t->sim, FD_SOCKET);
+    if (fd < 0)
+        return fd;
+    struct datagram_socket *s =
+        datagram_socket_open(t->sim, &at, t->host, options ? options->receive_bytes : 0);
+    if (!s) {
+        descriptor_close(t->sim, fd);
+        return -EADDRINUSE;
+    }
+    struct descriptor *d = descriptor_get(t->sim, fd);
+    d->kind = FD_DATAGRAMS;
+    d->datagrams = s;
+    return fd;
+}
+
 static void sim_dispose(struct io *io)
 {
     struct sim_thread *t = thread_of(io);
@@ -357,6 +411,7 @@ static const struct io_backend backend = {.wait = sim_wait,
                                           .wall_ms = sim_wall_ms,
                                           .socket = sim_socket,
                                           .listen = sim_listen,
+                                          .datagram_socket = sim_datagram_socket,
                                           .dispose = sim_dispose};
 
 struct io *sim_io(struct sim *sim, const char *host)

@@ -184,6 +184,8 @@ void descriptor_close(struct sim *sim, int fd)
         end_close(d->end);
     else if (d->kind == FD_PIPE)
         pipe_free(d->pipe);
+    else if (d->kind == FD_DATAGRAMS)
+        datagram_socket_close(d->datagrams);
     free(d);
     sim->descriptors[fd - SIM_FIRST_FD] = NULL;
     sim->open--;
@@ -220,6 +222,8 @@ void sim_free(struct sim *sim)
             descriptor_close(sim, SIM_FIRST_FD + (int)i);
     }
     resolvers_free(sim);
+    datagrams_free(sim);
+    paths_free(sim);
     network_free(sim);
     threads_free(sim);
     while (sim->calls) {

@@ -1,14 +1,17 @@
 /* The inside of the simulated world, shared by the files of tests/sim only.
  *
- *     world.c      clock, events, descriptors, memory, trace     tcp.c       one TCP connection: two ends
- *     scheduler.c  loops, runs                                   network.c   hosts, links, listeners,
- * connecting sim_io.c     the seam: hand-over, completions              peer.c      scripted peers pipe.c
- * descriptors of memory                         match.c     what scripts expect resolver.c   names
+ *     world.c      clock, events, descriptors, memory, trace     scheduler.c  loops, runs
+ *     sim_io.c     the seam: hand-over, completions              network.c    hosts, links, connecting
+ *     tcp.c        one TCP connection: two ends                  peer.c       scripted peers
+ *     datagram.c   UDP sockets, datagrams on their way           path.c       their paths, NATs
+ *     match.c      what scripts expect                           pipe.c       descriptors of memory
+ *     resolver.c   names
  *
  * One real thread; every decision comes from sim->random, every order from lists or from (time, sequence). */
 #ifndef PURE_TESTS_SIM_WORLD_H
 #define PURE_TESTS_SIM_WORLD_H
 
+#include "tests/sim/datagrams.h"
 #include "tests/sim/sim.h"
 
 /* A growing run of bytes, taken from the front. */
@@ -34,7 +37,7 @@ struct event {
 };
 
 /* What a descriptor stands for. */
-enum descriptor_kind { FD_SOCKET, FD_LISTENER, FD_END, FD_PIPE };
+enum descriptor_kind { FD_SOCKET, FD_LISTENER, FD_END, FD_PIPE, FD_DATAGRAMS };
 
 struct descriptor {
     enum descriptor_kind kind;
@@ -45,12 +48,15 @@ struct descriptor {
         struct listener *listener;
         struct end *end;
         struct pipe *pipe;
+        struct datagram_socket *datagrams;
     };
 };
 
 struct sim_host {
     struct sockaddr_storage address; /* port 0 */
     bool silent;
+    int segmentation_error; /* what sends of several segments fail with; 0: they do not */
+    uint16_t next_port;     /* ephemeral, of its datagram sockets */
     struct sim_host *next;
 };
 
@@ -73,6 +79,7 @@ struct sim {
     struct descriptor **descriptors; /* [fd - SIM_FIRST_FD]; NULL once closed, and never used again */
     unsigned descriptor_count, descriptor_room, open, open_limit;
     struct sim_faults faults;
+    struct sim_datagram_faults datagram_faults;
     struct sim_thread *threads;
     struct loop **loops;
     unsigned loop_count, loop_room;
@@ -85,6 +92,12 @@ struct sim {
     struct sim_server *servers;
     struct sim_connection *peers;
     struct call *calls;
+    struct path *paths;
+    struct nat *nats;
+    struct datagram_socket *datagram_sockets;
+    struct datagram *datagrams; /* on their way */
+    sim_tap *tap;
+    void *tap_context;
 };
 
 /* ---- world.c ---- */
@@ -140,6 +153,11 @@ void listener_close(struct listener *listener);       /* and resets what waits i
 struct end *network_connect(struct sim *sim, struct sim_host *from, const struct sockaddr_storage *to,
                             uint32_t user_timeout_ms);
 void network_free(struct sim *sim);
+bool same_ip(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
+bool is_any(const struct sockaddr_storage *address);
+uint16_t get_port(const struct sockaddr_storage *address);
+void set_port(struct sockaddr_storage *address, uint16_t port);
+struct sim_host *named_host(struct sim *sim, const char *text); /* NULL: NULL */
 
 /* ---- tcp.c ---- */
 
@@ -210,6 +228,57 @@ int pipe_read(struct pipe *pipe, void *out, size_t size);         /* once readab
 bool pipe_writable(const struct pipe *pipe);
 bool pipe_readable(const struct pipe *pipe);
 void pipe_free(struct pipe *pipe);
+
+/* ---- datagram.c ---- */
+
+/* One datagram: on its way, then in the queue of a socket. */
+struct datagram {
+    struct sim *sim;
+    struct event arrival;
+    struct datagram *next, **at; /* at: what points here while it is on its way */
+    struct sockaddr_storage from, to;
+    size_t size;
+    uint8_t bytes[];
+};
+
+struct datagram_socket {
+    struct sim *sim;
+    struct sim_host *host;
+    struct sockaddr_storage address;
+    size_t room_bytes, held_bytes; /* of the receive buffer */
+    struct datagram *first, **last;
+    struct datagram_socket *next;
+};
+
+/* NULL when the address is in use. */
+struct datagram_socket *datagram_socket_open(struct sim *sim, const struct sockaddr_storage *address,
+                                             struct sim_host *host, size_t room_bytes);
+void datagram_socket_close(struct datagram_socket *s);
+/* As the operation says. Its bytes, or a negative errno. */
+int datagram_send(struct datagram_socket *s, const struct io_op *op);
+/* One datagram, or a run of them, into the op; the socket has one. Its bytes, in memory to be freed. */
+int datagram_receive(struct datagram_socket *s, struct io_op *op);
+/* The sockets of a host forget what they hold. */
+void datagrams_reboot(struct sim *sim, const struct sim_host *host);
+void datagrams_free(struct sim *sim);
+
+/* ---- path.c ---- */
+
+struct path;
+
+/* The path of what goes from one host to another, with its state. */
+struct path *path_between(struct sim *sim, struct sim_host *from, struct sim_host *to);
+const struct sim_path *path_policy(const struct path *path);
+/* When a datagram of `size` bytes that is sent now arrives; NEVER: it is lost. */
+uint64_t path_arrival_ns(struct sim *sim, struct path *path, size_t size);
+size_t packet_bytes(const struct sockaddr_storage *to, size_t size); /* with the heads of IP and UDP */
+
+/* The source that the far end sees. False: the NAT drops it. */
+bool nat_outbound(struct sim *sim, struct sim_host *host, struct sockaddr_storage *from,
+                  const struct sockaddr_storage *to);
+/* The destination behind the NAT, if `to` is one's public address. False: dropped. */
+bool nat_inbound(struct sim *sim, const struct sockaddr_storage *from, struct sockaddr_storage *to);
+void paths_free(struct sim *sim);
 
 /* ---- sim_io.c, peer.c, resolver.c ---- */
 

@@ -1,35 +1,15 @@
-/* What the seam promises, asked of all three back ends: simulated, epoll, io_uring. What a test here needs of
- * the network is loopback only; each runs its io by hand, a bounded number of waits.
+/* What the seam promises, asked of all three back ends; of datagrams: test_seam_datagrams.c. Each test runs
+ * its io by hand.
  *
  *     one io:  listener --accept--> server end  <---->  client end <--connect-- socket */
-#include "experiments/epoll/epoll.h"
-#include "tests/sim/sim.h"
-#include "uring/uring.h"
+#include "tests/unit/seam_world.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-#define WAITS_MAX 3000 /* of 10 ms at most */
-
-enum back_end { SIMULATED, EPOLL, URING, BACK_ENDS };
-
-static const char *const back_end_names[BACK_ENDS] = {"sim", "epoll", "uring"};
-
-struct world {
-    enum back_end back_end;
-    struct sim *sim; /* NULL: not simulated */
-    struct io *io;
-    int listener, server, client; /* descriptors; -1: none */
-    struct sockaddr_in address;
-};
 
 /* One operation and what came of it. */
 struct probe {
@@ -44,7 +24,7 @@ struct probe {
     bool again;          /* arm it again when it ends though it could go on */
 };
 
-static unsigned ended; /* probes of this test that ended */
+static unsigned ended; /* probes that ended, in all tests */
 
 static void done(struct io_op *op, int result, bool more)
 {
@@ -89,49 +69,12 @@ static void submit_send(struct world *w, struct probe *p, int fd, const void *by
     io_queue(w->io, &p->op);
 }
 
-/* One wait that cannot hang: of 10 ms at most, or of a jump of the virtual clock. */
-static int wait_once(struct world *w)
-{
-    int count = io_wait(w->io, io_now_ns(w->io) + 10 * NS_PER_MS);
-    assert_true(count >= 0);
-    if (count == 0 && w->sim)
-        sim_advance(w->sim);
-    return count;
-}
-
-static void wait_until(struct world *w, const bool *condition)
-{
-    for (unsigned i = 0; i < WAITS_MAX && !*condition; i++)
-        wait_once(w);
-    assert_true(*condition);
-}
-
-static void wait_a_little(struct world *w)
-{
-    for (unsigned i = 0; i < 5; i++)
-        wait_once(w);
-}
-
 static int run_close(struct world *w, int fd)
 {
     struct probe p;
     submit(w, &p, IO_CLOSE, fd);
     wait_until(w, &p.over);
     return p.result;
-}
-
-static void open_world(struct world *w, enum back_end back_end)
-{
-    *w = (struct world){.back_end = back_end, .listener = -1, .server = -1, .client = -1};
-    ended = 0;
-    if (back_end == SIMULATED) {
-        w->sim = sim_new(1);
-        w->io = sim_io(w->sim, NULL);
-    } else if (back_end == EPOLL) {
-        assert_int_equal(epoll_open(&w->io, NULL), 0);
-    } else {
-        assert_int_equal(uring_open(&w->io, NULL), 0);
-    }
 }
 
 static void close_world(struct world *w)
@@ -192,11 +135,6 @@ static void connect_world(struct world *w, enum back_end back_end)
     assert_true(accept.result >= 0);
     w->server = accept.result;
     cancel(w, &accept);
-}
-
-static enum back_end back_end_of(void **state)
-{
-    return (enum back_end)(uintptr_t)*state;
 }
 
 /* ---- The tests ---- */
@@ -650,20 +588,7 @@ static const struct CMUnitTest promises[] = {
     cmocka_unit_test(operations_and_completions_are_counted),
 };
 
-/* Each promise once a back end, named for it: "uring: nobody_listening_refuses". */
 int main(void)
 {
-    static char names[BACK_ENDS][ARRAY_SIZE(promises)][100];
-    struct CMUnitTest tests[BACK_ENDS * ARRAY_SIZE(promises)];
-    for (size_t b = 0; b < BACK_ENDS; b++) {
-        for (size_t i = 0; i < ARRAY_SIZE(promises); i++) {
-            struct CMUnitTest *test = &tests[b * ARRAY_SIZE(promises) + i];
-            *test = promises[i];
-            snprintf(names[b][i], sizeof names[b][i], "%s: %s", back_end_names[b], promises[i].name);
-            test->name = names[b][i];
-            test->initial_state = (void *)(uintptr_t)b;
-        }
-    }
-    alarm(120); /* a wake that is lost hangs a wait without a deadline */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_promises(promises, ARRAY_SIZE(promises));
 }

@@ -558,6 +558,31 @@ static void a_wait_without_waiting_finds_what_has_come(void **state)
     io_dispose(io);
 }
 
+/* One small datagram, an acknowledgement say, is sent and the wait goes on; a batch is, and its owner may
+ * have the next. */
+static void a_small_datagram_does_not_end_a_wait_and_a_batch_does(void **state)
+{
+    (void)state;
+    static uint8_t batch[40 * 1400];
+    struct io *io = open_io(NULL);
+    struct sockaddr_in nowhere = loopback(htons(9)), own = loopback(0);
+    int fd = io_datagram_socket(io, (struct sockaddr *)&own, sizeof own, NULL);
+    struct witness small = {0}, large = {0};
+    io_prepare_datagram_send(&small.op, fd, batch, 100, 0, (struct sockaddr *)&nowhere, sizeof nowhere, saw);
+    queue(io, &small);
+    uint64_t deadline_ns = io_now_ns(io) + 3 * NS_PER_MS;
+    assert_int_equal(io_wait(io, deadline_ns), 1);
+    assert_int_equal(small.result, 100);
+    assert_true(io_now_ns(io) >= deadline_ns);
+    io_prepare_datagram_send(&large.op, fd, batch, sizeof batch, 1400, (struct sockaddr *)&nowhere,
+                             sizeof nowhere, saw);
+    queue(io, &large);
+    step(io);
+    assert_int_equal(large.result, sizeof batch);
+    close(fd);
+    io_dispose(io);
+}
+
 static void *wake_the_sleeper(void *argument)
 {
     struct io *io = argument;
@@ -751,6 +776,7 @@ int main(void)
         cmocka_unit_test(a_wait_lasts_until_its_deadline_and_not_at_all_when_that_is_past),
         cmocka_unit_test(a_wait_with_nothing_to_do_does_not_enter_the_kernel),
         cmocka_unit_test(a_wait_without_waiting_finds_what_has_come),
+        cmocka_unit_test(a_small_datagram_does_not_end_a_wait_and_a_batch_does),
         cmocka_unit_test(only_a_sleeper_costs_a_wake_and_only_one),
         cmocka_unit_test(two_threads_wake_each_other_a_hundred_thousand_times_without_losing_one),
         cmocka_unit_test(a_wake_finds_a_sleeper_in_the_ring_and_on_the_futex_alike),
