@@ -220,8 +220,8 @@ static void report_news(struct owned_app *a, const struct run *run, enum stream_
     const char *source = (const char *)run->source.data;
     uint64_t epochs = counter_read(&a->entry.report.epochs);
     if (news == STREAM_NEW_EPOCH)
-        counter_add(&a->entry.report.epochs, ++epochs > 0);
-    if (news == STREAM_NEW_EPOCH && (epochs & (epochs - 1)) == 0) {
+        counter_add(&a->entry.report.epochs, 1);
+    if (news == STREAM_NEW_EPOCH && (epochs & (epochs + 1)) == 0) { /* the 1st, 2nd, 4th … */
         log_line(a->log, LOG_WARNING,
                  "app %s: %.*s began anew: its store was lost, it keeps none, or two hosts have one name; "
                  "records count from %llu",
@@ -412,17 +412,18 @@ static void show_while_waiting(struct owned_app *a)
 static bool take_turn(struct owned_app *a, bool waiting)
 {
     enum fed fed = FED_ALL;
+    unsigned first = a->next_inlet;
+    a->next_inlet = (first + 1) % (a->inner_count + 1);
     if (waiting)
         show_while_waiting(a);
     for (unsigned i = 0; i <= a->inner_count && fed == FED_ALL; i++) {
-        a->inlet = (a->next_inlet + i) % (a->inner_count + 1);
+        a->inlet = (first + i) % (a->inner_count + 1);
         if (held_back(a, a->inlet, waiting))
             continue;
         struct inner_inlet *inner = a->inlet > 0 ? &a->inners[a->inlet - 1] : NULL;
         a->turn.sparing = a->in_cycle && !(inner && inner->cyclic);
         fed = inner ? feed_from_inner(a, inner) : feed_from_inbox(a);
     }
-    a->next_inlet = (a->next_inlet + 1) % (a->inner_count + 1);
     return fed == FED_BUDGET;
 }
 
