@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define WANTED_MIN 8
+#define WANTED_MIN 2
 
 static void *map(size_t bytes)
 {

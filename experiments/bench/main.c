@@ -20,9 +20,9 @@ static const char *const servers[] = {"uring", "epoll", "reactor", NULL};
 static const char *const company[] = {"beside", "alone", NULL};
 
 static const struct bench benches[] = {
-    {"inner-1", back_ends, throughput_run, 20000000, "burst", "inner", 1, 20, 10, 0},
-    {"wires-1", back_ends, throughput_run, 10000000, "burst", "wire", 1, 20, 10, 0},
-    {"wires-4", back_ends, throughput_run, 16000000, "burst4", "wire", 4, 20, 10, 0},
+    {"inner-1", back_ends, throughput_run, 40000000, "burst", "inner", 1, 20, 10, 0},
+    {"wires-1", back_ends, throughput_run, 40000000, "burst", "wire", 1, 20, 10, 0},
+    {"wires-4", back_ends, throughput_run, 40000000, "burst4", "wire", 4, 20, 10, 0},
     {"webhook-1", back_ends, throughput_run, 50000, "burst", "webhook", 1, 128, 1, 0},
     {"webhook-16", back_ends, throughput_run, 200000, "burst16", "webhook", 16, 128, 1, 0},
     {"front-100", servers, front_run, 0, NULL, NULL, 0, 0, 0, 100},
