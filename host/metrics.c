@@ -196,8 +196,8 @@ static void write_front(struct text *t, const struct front *front)
     front_sample(t, "pure_front_requests_total", "counter", "Requests.", n->requests);
     front_sample(t, "pure_front_timeouts_total", "counter", "Clients that were too slow.", n->timeouts);
     front_sample(t, "pure_front_body_bytes_total", "counter", "Bytes of bodies that came in.", n->body_bytes);
-    front_sample(t, "pure_front_kept_bytes", "gauge", "Memory of heads and bodies that are not whole, and of texts in reply.",
-                 front->kept_bytes);
+    front_sample(t, "pure_front_kept_bytes", "gauge",
+                 "Memory of heads and bodies that are not whole, and of texts in reply.", front->kept_bytes);
     family(t, "pure_front_replies_total", "counter", "Replies by class of status.");
     for (unsigned class = 2; class < ARRAY_SIZE(n->replies); class ++)
         text_format(t, "pure_front_replies_total{class=\"%uxx\"} %llu\n", class, (ull)n->replies[class]);

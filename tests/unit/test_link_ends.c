@@ -477,7 +477,7 @@ static void storm(uint64_t seed, bool tell)
     world_free(w);
 }
 
-static uint64_t first_seed = 0, seeds = 1000, last_seed = 0;
+static uint64_t first_seed = 0, seeds = 250, last_seed = 0;
 
 static void in_a_storm_every_record_arrives_once_in_order(void **state)
 {
