@@ -345,7 +345,8 @@ static size_t build(struct link_peer *peer, struct session *session, uint64_t no
     return session_seal(session, now_ns, path_sent(&peer->path, options, now_ns), packet, frames);
 }
 
-/* Nothing is left for now: when is there? Without a session nothing can be sent, so nothing is waited for. */
+/* Nothing is left at this moment: when is there? Without a session nothing can be sent, so nothing is waited
+ * for. */
 static void arm(struct link_peer *peer, bool sealing)
 {
     uint64_t due_ns = NEVER;

@@ -23,7 +23,7 @@ static int post(struct client *client, const struct drive *drive, unsigned event
     return client_send(client, target, "application/x-ndjson", body, 2 * (size_t)events);
 }
 
-/* Takes one reply; adds what was refused for now back to *left. */
+/* Takes one reply; adds what was refused, to be tried again, back to *left. */
 static int settle(struct client *client, struct flight *flight, uint64_t *left, uint64_t *retries)
 {
     struct client_reply reply;
