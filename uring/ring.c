@@ -161,7 +161,7 @@ static bool shut_down(struct uring *u, struct io_op *op)
 
 /* The kernel gives reads and writes of files that know no non-blocking way (signals, terminals, many file
  * systems) to a worker thread as well. Instead the ring polls, and the call is made once it will not block:
- * for a pipe with no other writer that is so for PIPE_BUF bytes (io.h). */
+ * for a pipe with no other writer that is so for PIPE_BUF bytes (io.h); a socket is not waited for. */
 static int transfer(const struct io_op *op)
 {
     size_t size = min_size(op->size, PIPE_BUF);

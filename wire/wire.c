@@ -16,10 +16,9 @@ static void want(struct wire *w)
     loop_want(w->loop, &w->task);
 }
 
-/* Callbacks come at the end of a wait that may have been long: loop->now_ns is as old as its beginning. */
 static uint64_t now(const struct wire *w)
 {
-    return io_now_ns(w->loop->io);
+    return w->loop->now_ns; /* of the wait's end, also in the callbacks of its completions */
 }
 
 /* Sets the timer only if it would come too late. Deadlines mostly move away from us, request by request; one
