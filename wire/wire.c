@@ -322,7 +322,7 @@ static void set_limits(struct wire *w, const struct wire_options *o)
 static void set_destination(struct wire *w, const struct url *url)
 {
     snprintf(w->endpoint, sizeof w->endpoint, "http://%.100s", url->authority);
-    addresses_init(&w->addresses, url);
+    addresses_init(&w->addresses, url->host, url->port, url->literal);
     w->name = (struct resolver_request){.done = looked_up, .port = url->port};
     memcpy(w->name.name, url->host, sizeof w->name.name);
 }

@@ -8,7 +8,7 @@
  *     options     what it is told                  request        heads
  *     connection  exchanges, their deadlines       batch          which records, and the body
  *     answer      what a reply says                retry_after    how long the peer asks to be left alone
- *     addresses   where to                         backoff        how long to rest by itself
+ *     backoff     how long to rest by itself       core/addresses  where to
  *     delivery    what answers mean for the records: stored, to be sent again, disabled
  *
  * The records lie in the outlet's queue:
@@ -25,7 +25,7 @@
 #include "core/outlet.h"
 #include "core/resolver.h"
 #include "core/stream.h"
-#include "wire/addresses.h"
+#include "core/addresses.h"
 #include "wire/backoff.h"
 #include "wire/batch.h"
 #include "wire/connection.h"

@@ -1,9 +1,8 @@
-#include "wire/addresses.h"
+#include "core/addresses.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
-/* `host` is an address as url.h says: IPv4, or IPv6 without brackets. */
 static void set_literal(struct resolver_address *to, const char *host, uint16_t port)
 {
     struct sockaddr_in *v4 = (struct sockaddr_in *)&to->address;
@@ -22,12 +21,12 @@ static void set_literal(struct resolver_address *to, const char *host, uint16_t 
     to->len = sizeof *v6;
 }
 
-void addresses_init(struct addresses *a, const struct url *url)
+void addresses_init(struct addresses *a, const char *host, uint16_t port, bool literal)
 {
-    *a = (struct addresses){.literal = url->literal};
-    if (!url->literal)
+    *a = (struct addresses){.literal = literal};
+    if (!literal)
         return;
-    set_literal(&a->known[0], url->host, url->port);
+    set_literal(&a->known[0], host, port);
     a->count = 1;
 }
 

@@ -1,20 +1,19 @@
-/* Where a wire connects to: the addresses of its host that are known, the one whose turn it is, and when the
- * name is to be looked up.
+/* Where an outlet's destination is: the addresses of its host that are known, the one whose turn it is, and
+ * when the name is to be looked up.
  *
- * The name is looked up before a connect, if the connection before failed (so once a back-off step) or the
- * addresses are older than ADDRESSES_AGE_NS; never for a connection that follows a good one. A lookup that
- * fails leaves the known addresses as they are. After each failed connection it is the next address's turn.
- */
-#ifndef PURE_WIRE_ADDRESSES_H
-#define PURE_WIRE_ADDRESSES_H
+ * The name is looked up before a try, if the one before failed (so once a back-off step) or the addresses are
+ * older than ADDRESSES_AGE_NS; never for a connection that follows a good one. A lookup that fails leaves the
+ * known addresses as they are. After each failure it is the next address's turn. */
+#ifndef PURE_CORE_ADDRESSES_H
+#define PURE_CORE_ADDRESSES_H
 
 #include "core/clock.h"
-#include "wire/url.h"
+#include "core/resolver.h"
 
 #define ADDRESSES_AGE_NS (60 * NS_PER_S)
 
 struct addresses {
-    bool literal;          /* known[0] is the URL's own address: no name to look up */
+    bool literal;          /* the host is an address, known[0]: no name to look up */
     bool stale;            /* the connection before failed */
     unsigned count;        /* known[0, count) */
     unsigned turn;         /* index of the address to try; < count if count > 0 */
@@ -22,9 +21,10 @@ struct addresses {
     struct resolver_address known[RESOLVER_ADDRESSES];
 };
 
-void addresses_init(struct addresses *a, const struct url *url);
+/* `host`: a name, or (`literal`) an IPv4 address, or an IPv6 one without brackets; asserts that it is one. */
+void addresses_init(struct addresses *a, const char *host, uint16_t port, bool literal);
 
-/* Whether the name is to be looked up before the next connect. */
+/* Whether the name is to be looked up before the next try. */
 bool addresses_lookup_due(const struct addresses *a, uint64_t now_ns);
 
 /* A lookup came back with `count` (> 0) addresses. */
@@ -38,10 +38,10 @@ static inline void addresses_keep(struct addresses *a, uint64_t now_ns)
     a->looked_up_ns = now_ns;
 }
 
-/* The connection failed: the next address, and a lookup before it. */
+/* The try failed: the next address, and a lookup before it. */
 void addresses_failed(struct addresses *a);
 
-/* The address to connect to; NULL if none is known. */
+/* The address to try; NULL if none is known. */
 static inline const struct resolver_address *addresses_current(const struct addresses *a)
 {
     return a->count ? &a->known[a->turn] : NULL;
