@@ -40,8 +40,10 @@ static void receiving_goes_on_when_buffers_run_out_or_a_receive_ends(void **stat
     (void)state;
     links_open(&w, 2, 2, 2, 20000);
     set_batches(300, 300, 8);
+    char line[600];
     links_finish(&w);
     assert_true(counted(&w.io->counters.no_buffers) > 10);
+    assert_string_equal(links_log(&w.log, line), ""); /* all in a day's work */
     assert_int_equal(counted(&w.listener.report.dropped), 0);
     links_close(&w);
 }
@@ -148,6 +150,24 @@ static void without_a_free_buffer_nothing_is_lost_and_nothing_spins(void **state
     assert_true(counted(&w.loop.counters.steps) - steps < 100);
     give_all_buffers(all);
     links_finish_more(&w, 200);
+    links_close(&w);
+}
+
+static void one_free_buffer_serves_all_in_turn(void **state)
+{
+    (void)state;
+    links_open(&w, 17, 3, 1, 200);
+    links_finish(&w);
+    set_batches(0, 0, 5000);
+    struct link_listener_send *rest = w.listener.free->next;
+    w.listener.free->next = NULL;
+    sim_set_path(w.sim, NULL, NULL,
+                 &(struct sim_path){
+                     .latency_min_ns = 100 * NS_PER_US, .latency_max_ns = 100 * NS_PER_US, .mtu = 1500});
+    uint64_t start_ns = sim_now_ns(w.sim);
+    links_finish_more(&w, 1);
+    assert_true(sim_now_ns(w.sim) - start_ns < NS_PER_MS);
+    w.listener.free->next = rest;
     links_close(&w);
 }
 
@@ -324,19 +344,21 @@ static void each_peer_is_told_of_a_stop_and_finds_the_next_start_at_once(void **
     links_close(&w);
 }
 
+/* A completion that the back end had already when the cancel was queued. */
 static void after_a_stop_nothing_is_taken(void **state)
 {
     (void)state;
     links_open(&w, 14, 1, 1, 2000);
     links_finish(&w);
-    w.sender[0].streams[0].total += 1000;
-    links_done(&w);
-    sim_run_for(w.sim, 60 * NS_PER_US); /* on their way */
-    uint64_t stored = w.sender[0].streams[0].stored;
+    uint64_t datagrams = counted(&w.listener.report.datagrams);
+    uint8_t datagram[LINK_INIT_BYTES] = {LINK_INIT};
+    struct io_op *receive = &w.listener.receive;
     link_listener_stop(&w.listener);
-    sim_run_for(w.sim, 5 * NS_PER_S);
-    assert_true(stopped(NULL));
-    assert_int_equal(w.sender[0].streams[0].stored, stored);
+    receive->data = datagram;
+    receive->size = receive->datagram.segment = sizeof datagram;
+    receive->done(receive, sizeof datagram, true);
+    assert_int_equal(sim_run(w.sim, sim_now_ns(w.sim) + NS_PER_S, stopped, NULL, 1000), SIM_DONE);
+    assert_int_equal(counted(&w.listener.report.datagrams), datagrams);
     links_close(&w);
 }
 
@@ -391,6 +413,7 @@ int main(void)
         cmocka_unit_test(an_empty_datagram_is_one_that_is_dropped),
         cmocka_unit_test(an_unknown_key_is_named_in_one_line_a_minute),
         cmocka_unit_test(without_a_free_buffer_nothing_is_lost_and_nothing_spins),
+        cmocka_unit_test(one_free_buffer_serves_all_in_turn),
         cmocka_unit_test(an_init_without_a_buffer_for_its_answer_makes_no_session),
         cmocka_unit_test(answers_to_strangers_hold_half_of_the_buffers_at_most),
         cmocka_unit_test(a_peer_that_floods_is_cut_to_its_quota_and_delays_nobody),
