@@ -78,6 +78,13 @@ static void show_rtt(char *cell, uint64_t ns)
         show_time(cell, us / 1000000);
 }
 
+/* A member, or nothing. */
+static struct span member_of(struct span object, const char *name)
+{
+    struct span value;
+    return cli_json_member(object, name, &value) ? value : span_of(NULL, 0);
+}
+
 static void text_of(struct span object, const char *name, char *text, size_t size)
 {
     struct span value;
@@ -361,14 +368,13 @@ static int width_of_names(const struct screen *s, struct span apps, struct span 
 
 int cli_status_show(FILE *out, struct span json, uint64_t now_ms)
 {
-    struct span status, apps = span_of(NULL, 0), links = apps, listener = apps;
-    struct screen s = {.out = out, .outlets = span_of(NULL, 0), .now_ms = now_ms};
+    struct span status;
+    struct screen s = {.out = out, .now_ms = now_ms};
     if (cli_json_whole(json, &status) < 0 || status.data[0] != '{')
         return PE_MALFORMED;
-    cli_json_member(status, "apps", &apps);
-    cli_json_member(status, "outlets", &s.outlets);
-    cli_json_member(status, "links", &links);
-    cli_json_member(status, "listener", &listener);
+    struct span apps = member_of(status, "apps"), links = member_of(status, "links");
+    struct span listener = member_of(status, "listener");
+    s.outlets = member_of(status, "outlets");
     s.name_width = width_of_names(&s, apps, links, listener);
     show_title(&s, status);
     fprintf(out, "\n%-*s  %-9s  %7s  %7s  %7s  %5s  %5s\n", s.name_width, "app", "condition", "stored",
@@ -384,11 +390,10 @@ int cli_status_show(FILE *out, struct span json, uint64_t now_ms)
 
 bool cli_status_suspended(struct span json, const char *app)
 {
-    struct span status, apps = span_of(NULL, 0), unnamed, item;
+    struct span status, unnamed, item;
     if (cli_json_whole(json, &status) < 0)
         return false;
-    cli_json_member(status, "apps", &apps);
-    struct cli_json_items items = cli_json_items(apps);
+    struct cli_json_items items = cli_json_items(member_of(status, "apps"));
     while (cli_json_next(&items, &unnamed, &item)) {
         char name[NAME_BYTES], condition[CELL_BYTES];
         name_of_app(item, name);
