@@ -10,6 +10,7 @@
 
 struct receiver {
     struct link_end end;
+    struct link_consumer consumer;
     struct link_listener listener;
     struct raw_tally tally;
     bool closed;     /* the stream has ended: the sender has stopped */
@@ -47,7 +48,7 @@ static void stream_closed(void *context, struct inlet *inlet)
 
 static int listen_on_loopback(struct receiver *r, const struct raw_run *run)
 {
-    const struct link_consumer consumer = {
+    r->consumer = (struct link_consumer){
         .admit = admit, .records = take_records, .closed = stream_closed, .context = r};
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct link_listener_options options = {
@@ -61,9 +62,7 @@ static int listen_on_loopback(struct receiver *r, const struct raw_run *run)
                                 .session_window = WINDOW_BYTES,
                                 .max_record = run->record_bytes}},
     };
-    static struct link_consumer kept; /* outlives the listener */
-    kept = consumer;
-    int error = link_listener_init(&r->listener, &options, &kept, &r->end.loop, &r->end.log);
+    int error = link_listener_init(&r->listener, &options, &r->consumer, &r->end.loop, &r->end.log);
     if (error < 0)
         return raw_failed("listener", error);
     int peer = link_receiver_allow(&r->listener.receiver, link_keys.sender.public, NULL);
