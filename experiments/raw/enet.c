@@ -65,7 +65,8 @@ static int receive_all(ENetHost *host, struct raw_tally *tally)
     return failed("the sender is silent");
 }
 
-static int enet_receive(const struct raw_run *run, int ready, struct raw_received *received)
+static int enet_receive(const struct raw_run *run, const struct raw_pipes *pipes,
+                        struct raw_received *received)
 {
     struct raw_tally tally;
     ENetAddress address = {.host = ENET_HOST_TO_NET_32(0x7f000001), .port = 0};
@@ -73,7 +74,7 @@ static int enet_receive(const struct raw_run *run, int ready, struct raw_receive
     if (!host || enet_socket_get_address(host->socket, &address) != 0)
         return failed("no host");
     raw_tally_init(&tally, run, received);
-    int error = raw_ready(ready, address.port);
+    int error = raw_ready(pipes, address.port);
     if (error == 0)
         error = receive_all(host, &tally);
     received->datagrams = host->totalSentPackets;

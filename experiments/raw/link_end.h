@@ -27,7 +27,7 @@ struct link_keys {
 };
 extern struct link_keys link_keys;
 
-int link_receive(const struct raw_run *run, int ready, struct raw_received *received);
+int link_receive(const struct raw_run *run, const struct raw_pipes *pipes, struct raw_received *received);
 int link_send(const struct raw_run *run, uint16_t port, struct raw_sent *sent);
 
 #endif

@@ -13,7 +13,9 @@ struct receiver {
     struct link_consumer consumer;
     struct link_listener listener;
     struct raw_tally tally;
-    bool closed;     /* the stream has ended: the sender has stopped */
+    struct io_op ended; /* reads until the sender is gone: it has seen the last acknowledgement by then */
+    uint8_t byte;
+    bool sender_gone;
     uint64_t enters; /* as of the last untimed record */
 };
 
@@ -40,10 +42,10 @@ static void take_records(void *context, struct inlet *inlet, uint64_t first, str
     inlet_stored(inlet, first + count - 1);
 }
 
+/* What it holds it has counted: nothing depends on it. */
 static void stream_closed(void *context, struct inlet *inlet)
 {
-    (void)inlet;
-    ((struct receiver *)context)->closed = true;
+    (void)context, (void)inlet;
 }
 
 static int listen_on_loopback(struct receiver *r, const struct raw_run *run)
@@ -69,23 +71,30 @@ static int listen_on_loopback(struct receiver *r, const struct raw_run *run)
     return peer < 0 ? raw_failed("peer", peer) : 0;
 }
 
-static int tell_port(const struct receiver *r, int ready)
+static int tell_port(const struct receiver *r, const struct raw_pipes *pipes)
 {
     struct sockaddr_in address;
     socklen_t len = sizeof address;
     if (getsockname(r->listener.fd, (struct sockaddr *)&address, &len) < 0)
         return -1;
-    return raw_ready(ready, ntohs(address.sin_port));
+    return raw_ready(pipes, ntohs(address.sin_port));
 }
 
-static int step_until(struct receiver *r, const bool *flag)
+static void sender_ended(struct io_op *op, int result, bool more)
 {
-    while (!*flag) {
-        int error = loop_step(&r->end.loop);
-        if (error < 0)
-            return raw_failed("loop", error);
-    }
-    return 0;
+    struct receiver *r = container_of(op, struct receiver, ended);
+    (void)result, (void)more;
+    r->sender_gone = true;
+}
+
+static int run_all(struct receiver *r, const struct raw_pipes *pipes)
+{
+    int error = 0;
+    io_prepare_memory(&r->ended, IO_READ, pipes->ended, &r->byte, 1, sender_ended);
+    io_queue(r->end.io, &r->ended);
+    while (error == 0 && !r->sender_gone)
+        error = loop_step(&r->end.loop);
+    return error < 0 ? raw_failed("loop", error) : 0;
 }
 
 static int stop(struct receiver *r)
@@ -103,7 +112,7 @@ static void note_counters(struct receiver *r, struct raw_received *received)
     received->datagrams = counter_read(&r->listener.report.sent);
 }
 
-int link_receive(const struct raw_run *run, int ready, struct raw_received *received)
+int link_receive(const struct raw_run *run, const struct raw_pipes *pipes, struct raw_received *received)
 {
     static struct receiver r;
     raw_tally_init(&r.tally, run, received);
@@ -111,9 +120,9 @@ int link_receive(const struct raw_run *run, int ready, struct raw_received *rece
         return -1;
     int error = listen_on_loopback(&r, run);
     if (error == 0)
-        error = tell_port(&r, ready);
+        error = tell_port(&r, pipes);
     if (error == 0)
-        error = step_until(&r, &r.closed);
+        error = run_all(&r, pipes);
     note_counters(&r, received);
     if (error == 0)
         error = stop(&r);

@@ -29,14 +29,21 @@ struct shared {
     struct raw_received received;
 };
 
-static pid_t start_receiver(const struct raw_run *run, const int pipe_ends[2], struct shared *shared)
+/* Two pipes: `ready` from the receiver to here; `ended`, whose write end only the sender is to have. */
+struct pipes {
+    int ready[2], ended[2];
+};
+
+static pid_t start_receiver(const struct raw_run *run, const struct pipes *pipes, struct shared *shared)
 {
     pid_t pid = fork();
     if (pid != 0)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    close(pipe_ends[0]);
-    exit(raw_transport.receive(run, pipe_ends[1], &shared->received) == 0 ? 0 : 1);
+    close(pipes->ready[0]);
+    close(pipes->ended[1]);
+    struct raw_pipes its = {.ready = pipes->ready[1], .ended = pipes->ended[0]};
+    exit(raw_transport.receive(run, &its, &shared->received) == 0 ? 0 : 1);
 }
 
 static pid_t start_sender(const struct raw_run *run, uint16_t port, struct shared *shared)
@@ -71,17 +78,17 @@ static int wait_for(pid_t receiver, pid_t sender)
 
 static int run_both(const struct raw_run *run, struct shared *shared)
 {
-    int ends[2];
+    struct pipes pipes;
     uint16_t port;
-    if (pipe2(ends, O_CLOEXEC) < 0)
+    if (pipe2(pipes.ready, O_CLOEXEC) < 0 || pipe2(pipes.ended, O_CLOEXEC) < 0)
         return -1;
     if (raw_transport.prepare)
         raw_transport.prepare();
-    pid_t receiver = start_receiver(run, ends, shared);
-    close(ends[1]);
-    bool listens = receiver > 0 && read(ends[0], &port, sizeof port) == sizeof port;
-    close(ends[0]);
+    pid_t receiver = start_receiver(run, &pipes, shared);
+    close(pipes.ready[1]);
+    bool listens = receiver > 0 && read(pipes.ready[0], &port, sizeof port) == sizeof port;
     pid_t sender = listens ? start_sender(run, port, shared) : -1;
+    close(pipes.ended[1]);
     if (sender > 0)
         return wait_for(receiver, sender);
     if (receiver > 0 && kill(receiver, SIGKILL) == 0)

@@ -32,7 +32,7 @@ static void note_trip(struct producer *p)
 }
 
 /* All of this phase is stored. Whether another follows. */
-static bool next_phase(struct producer *p)
+static void next_phase(struct producer *p)
 {
     bool all = p->goal == raw_total(p->run);
     p->goal = raw_total(p->run);
@@ -44,7 +44,6 @@ static bool next_phase(struct producer *p)
     else
         raw_send_begins(p->sent);
     p->done = all;
-    return !all;
 }
 
 static bool run_producer(struct task *task, uint64_t now_ns)
@@ -56,9 +55,10 @@ static bool run_producer(struct task *task, uint64_t now_ns)
     if (p->run->one_in_flight)
         note_trip(p);
     if (p->queued == p->goal)
-        return next_phase(p);
-    push_batch(p);
-    return true;
+        next_phase(p);
+    else
+        push_batch(p);
+    return true; /* also when it is done: its loop is not to sleep then */
 }
 
 int producer_init(struct producer *p, const struct raw_run *run, struct raw_sent *sent, struct outlet *outlet,

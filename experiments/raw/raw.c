@@ -36,9 +36,9 @@ void raw_send_ends(struct raw_sent *sent)
     sent->cpu_ns = raw_cpu_ns() - sent->cpu_ns;
 }
 
-int raw_ready(int ready, uint16_t port)
+int raw_ready(const struct raw_pipes *pipes, uint16_t port)
 {
-    return write(ready, &port, sizeof port) == sizeof port ? 0 : -1;
+    return write(pipes->ready, &port, sizeof port) == sizeof port ? 0 : -1;
 }
 
 int raw_failed(const char *what, int error)

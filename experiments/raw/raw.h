@@ -51,13 +51,19 @@ struct raw_received {
     bool right;         /* each record came once, whole, and in order */
 };
 
+/* What the receiver has of its parent; descriptors. */
+struct raw_pipes {
+    int ready; /* to be written to */
+    int ended; /* to be read from: at its end when the sending process has ended */
+};
+
 /* The two ends of a transport, each in a process of its own. 0, or -1 after a line on stderr. */
 struct raw_transport {
     const char *name;
     const char *back_end;  /* unless it is asked for another */
     void (*prepare)(void); /* before the fork; may be NULL */
-    /* Listens on a port of 127.0.0.1, writes it to `ready` (a uint16_t) and receives all records. */
-    int (*receive)(const struct raw_run *run, int ready, struct raw_received *received);
+    /* Listens on a port of 127.0.0.1, tells it with raw_ready, and receives all records. */
+    int (*receive)(const struct raw_run *run, const struct raw_pipes *pipes, struct raw_received *received);
     int (*send)(const struct raw_run *run, uint16_t port, struct raw_sent *sent);
 };
 
@@ -71,7 +77,7 @@ void raw_send_begins(struct raw_sent *sent);
 void raw_send_ends(struct raw_sent *sent);
 
 /* Tells the parent. 0 or -1. */
-int raw_ready(int ready, uint16_t port);
+int raw_ready(const struct raw_pipes *pipes, uint16_t port);
 
 /* Says what failed, with a negative code of core/error.h. Returns -1. */
 int raw_failed(const char *what, int error);

@@ -32,14 +32,14 @@ static void set_options(int fd)
 
 /* --- the receiver --- */
 
-static int accept_one(int ready)
+static int accept_one(const struct raw_pipes *pipes)
 {
     struct sockaddr_in address = loopback(0);
     socklen_t len = sizeof address;
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = -1;
     if (listener >= 0 && bind(listener, (struct sockaddr *)&address, len) == 0 && listen(listener, 1) == 0 &&
         getsockname(listener, (struct sockaddr *)&address, &len) == 0 &&
-        raw_ready(ready, ntohs(address.sin_port)) == 0)
+        raw_ready(pipes, ntohs(address.sin_port)) == 0)
         fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     int error = errno;
     if (listener >= 0)
@@ -81,11 +81,12 @@ static int receive_all(int fd, uint8_t *buffer, struct raw_tally *tally)
     return 0;
 }
 
-static int tcp_receive(const struct raw_run *run, int ready, struct raw_received *received)
+static int tcp_receive(const struct raw_run *run, const struct raw_pipes *pipes,
+                       struct raw_received *received)
 {
     struct raw_tally tally;
     uint8_t *buffer = malloc(BUFFER_BYTES);
-    int fd = buffer ? accept_one(ready) : -1;
+    int fd = buffer ? accept_one(pipes) : -1;
     raw_tally_init(&tally, run, received);
     int error = fd < 0 ? -1 : receive_all(fd, buffer, &tally);
     if (fd >= 0)
