@@ -106,10 +106,9 @@ static void write_apps(struct text *t, const struct registry *r)
         for (unsigned i = 0; i < r->app_count; i++)
             app_sample(t, app_metrics[m].name, r->apps[i], at(&r->apps[i]->report, app_metrics[m].offset));
     }
-    family(t, "pure_app_inbox_bytes", "gauge", "Bytes of runs in the app's inbox.");
+    family(t, "pure_app_inbox_bytes", "gauge", "Bytes of runs in the app's inboxes.");
     for (unsigned i = 0; i < r->app_count; i++)
-        app_sample(t, "pure_app_inbox_bytes", r->apps[i],
-                   record_queue_glance(&r->apps[i]->inbox.runs).held_bytes);
+        app_sample(t, "pure_app_inbox_bytes", r->apps[i], registry_app_held(r->apps[i]));
     family(t, "pure_app_suspended", "gauge", "1 if the app takes no events until the host is restarted.");
     for (unsigned i = 0; i < r->app_count; i++)
         app_sample(t, "pure_app_suspended", r->apps[i], is_suspended(r->apps[i]));

@@ -65,7 +65,6 @@ static void write_error(struct text *t, struct outlet *o)
 
 static void write_app(struct text *t, struct registry_app *app)
 {
-    struct record_queue_glance inbox = record_queue_glance(&app->inbox.runs);
     text_format(t, "{\"name\":");
     text_json(t, app->name);
     text_format(t, ",\"condition\":\"%s\"", condition_name(condition_of(app)));
@@ -74,8 +73,8 @@ static void write_app(struct text *t, struct registry_app *app)
     text_format(t, ",\"stored\":%llu,\"failures\":%llu,\"refused\":%llu",
                 (ull)counter_read(&app->report.stored), (ull)counter_read(&app->report.failures),
                 (ull)counter_read(&app->report.refused));
-    text_format(t, ",\"inbox_bytes\":%u,\"inbox_capacity\":%llu}", inbox.held_bytes,
-                (ull)app->inbox.runs.capacity);
+    text_format(t, ",\"inbox_bytes\":%llu,\"inbox_capacity\":%llu}", (ull)registry_app_held(app),
+                (ull)(app->inbox.runs.capacity + app->links.runs.capacity));
 }
 
 static void write_destination(struct text *t, struct outlet *o, uint64_t wall_ms)

@@ -27,13 +27,13 @@ double row_driver_us(const struct row *row)
 
 void row_table_head(FILE *table)
 {
-    fprintf(table, "%-10s %-8s %5s %12s %11s %11s %7s %10s %10s  %s\n", "bench", "variant", "round",
+    fprintf(table, "%-17s %-8s %5s %12s %11s %11s %7s %10s %10s  %s\n", "bench", "variant", "round",
             "records/s", "CPU us/rec", "driver us", "threads", "enters", "wakes", "verified");
 }
 
 void row_table(FILE *table, const struct row *row)
 {
-    fprintf(table, "%-10s %-8s %5u %12.0f %11.4f %11.4f %7u %10llu %10llu  %s\n", row->bench, row->variant,
+    fprintf(table, "%-17s %-8s %5u %12.0f %11.4f %11.4f %7u %10llu %10llu  %s\n", row->bench, row->variant,
             row->round, row_records_s(row), row_cpu_us(row), row_driver_us(row), row->threads,
             (unsigned long long)row->economy.enters, (unsigned long long)row->economy.wakes,
             row->verified ? "yes" : "NO");
@@ -117,7 +117,7 @@ static double each(uint64_t a, uint64_t b)
 
 static void tell_medians(FILE *table, const char *bench, const char *variant, const struct medians *m)
 {
-    fprintf(table, "%-10s %-8s median %11.0f %11.4f   (%.0f to %.0f)\n", bench, variant, m->records_s,
+    fprintf(table, "%-17s %-8s median %11.0f %11.4f   (%.0f to %.0f)\n", bench, variant, m->records_s,
             m->cpu_us, m->least, m->most);
 }
 
@@ -142,7 +142,7 @@ static void tell_economy(FILE *table, FILE *json, const char *bench, const struc
     };
     if (e->turns == 0)
         return;
-    fprintf(table, "%-10s", bench);
+    fprintf(table, "%-17s", bench);
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
         fprintf(table, " %s %.3f", figures[i].name, each(figures[i].of, figures[i].each));
         fprintf(json, ",\"%s\":%.4f", figures[i].name, each(figures[i].of, figures[i].each));
@@ -170,7 +170,7 @@ void row_summary(FILE *table, FILE *json, const struct row *rows, unsigned count
         verified &= other.verified;
         double rate = ratio(ours.records_s, other.records_s), cpu = ratio(ours.cpu_us, other.cpu_us);
         tell_medians(table, bench, variants[i], &other);
-        fprintf(table, "%-10s %s / %s: %.3f of the records/s, %.3f of the CPU per record\n", bench,
+        fprintf(table, "%-17s %s / %s: %.3f of the records/s, %.3f of the CPU per record\n", bench,
                 variants[0], variants[i], rate, cpu);
         fprintf(json,
                 ",\"vs_%s\":%.4f,\"cpu_vs_%s\":%.4f,\"%s_records_s\":%.0f,\"%s_cpu_us_record\":%.5f,"
