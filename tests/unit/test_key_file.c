@@ -213,7 +213,9 @@ static void what_is_no_file_is_refused_and_not_waited_for(void **state)
         p.why,
         "/host.key: cannot be read: No such file or directory: make a key with 'pure-host key new FILE'"));
     assert_int_equal(mkfifo(p.path, 0600), 0);
+    alarm(20); /* nobody will ever write */
     assert_int_equal(key_file_read(p.path, &key, p.why, sizeof(p.why)), PE_CONFIG);
+    alarm(0);
     assert_non_null(strstr(p.why, ": is no regular file: name that of a host key"));
     assert_int_equal(key_file_read(p.directory, &key, p.why, sizeof(p.why)), PE_CONFIG);
     assert_non_null(strstr(p.why, ": is no regular file: name that of a host key"));
