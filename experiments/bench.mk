@@ -9,14 +9,17 @@ DURATION ?= 3
 
 BENCH_COMMON := $(call objects,$(wildcard experiments/common/*.c))
 BENCH_REACTOR := $(call objects,experiments/reactor/reactor.c experiments/reactor/server.c)
-BENCH_PROGRAMS := $(addprefix $(B)/bench/,bench reactor sink faults pure-host-epoll)
+BENCH_PROGRAMS := $(addprefix $(B)/bench/,bench reactor sink faults path tcp flooder pure-host-epoll)
 
 $(B)/bench/bench: $(call objects,$(wildcard experiments/bench/*.c)) $(BENCH_COMMON)
 $(B)/bench/reactor: $(B)/experiments/reactor/main.o $(BENCH_REACTOR) $(BENCH_COMMON)
 $(B)/bench/sink: $(B)/experiments/sink/main.o $(BENCH_REACTOR) $(BENCH_COMMON)
 $(B)/bench/faults: $(B)/experiments/faults/main.o $(BENCH_REACTOR) $(BENCH_COMMON)
+$(B)/bench/path: $(call objects,$(wildcard experiments/path/*.c))
+$(B)/bench/tcp: $(B)/experiments/tcp/main.o
+$(B)/bench/flooder: $(B)/experiments/flooder/main.o
 
-$(addprefix $(B)/bench/,bench reactor sink faults):
+$(addprefix $(B)/bench/,bench reactor sink faults path tcp flooder):
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^
 
