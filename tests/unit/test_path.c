@@ -127,8 +127,9 @@ static uint64_t lost_of(uint64_t chance, uint64_t seed, uint32_t packets)
     while (take(&f) >= 0)
         ;
     assert_int_equal(f.path.report.delivered + f.path.report.lost, packets);
+    uint64_t lost = f.path.report.lost;
     path_dispose(&f.path);
-    return f.path.report.lost;
+    return lost;
 }
 
 /* 100,000 packets: a standard deviation is 31 at 1 % and 69 at 5 %. */
@@ -277,8 +278,8 @@ static uint32_t sum16(const uint8_t *bytes, size_t size)
     return (sum & 0xffff) + (sum >> 16);
 }
 
-static const uint8_t udp[32] = {0x45, 0,  5, 220, 0, 1, 0x40, 0, 64, 17, 0, 0, 10,  77,  0,   1,
-                                10,   77, 0, 2,   9, 9, 8,    8, 0,  40, 0, 0, 'd', 'a', 't', 'a'};
+static const uint8_t udp[32] = {0x45, 0,  5, 220, 0,   1, 0x40, 0, 64, 17, 0, 0, 10,  77,  0,   1,
+                                10,   77, 0, 2,   249, 9, 248,  8, 0,  40, 0, 0, 'd', 'a', 't', 'a'};
 static const uint8_t router[4] = {10, 77, 0, 254};
 
 static void the_answer_to_a_packet_too_big_is_rfc_1191s(void **state)
