@@ -141,7 +141,7 @@ static int end_output_sizes(struct config_loader *l, struct config_output *outpu
 static int end_pure_wire(struct config_loader *l, struct config_output *output)
 {
     char *target = output->url.target;
-    if (!output->wire_app)
+    if (!output->target_app)
         return config_fail(l, l->section_line,
                            "[output %s.%s] has mode = pure and names no receiving app: add app = NAME",
                            output->app, output->output);
@@ -151,7 +151,7 @@ static int end_pure_wire(struct config_loader *l, struct config_output *output)
     size_t used = strlen(target), size = sizeof(output->url.target);
     if (used > 0 && target[used - 1] == '/')
         used--;
-    if ((size_t)snprintf(target + used, size - used, "/apps/%s/records", output->wire_app) >= size - used)
+    if ((size_t)snprintf(target + used, size - used, "/apps/%s/records", output->target_app) >= size - used)
         return config_fail(l, config_key_line(l, "wire"), "wire: the URL is too long");
     return 0;
 }
@@ -541,7 +541,7 @@ static void dispose_output(struct config_output *output)
     free(output->event);
     free(output->inner_app);
     value_dispose(output->url_text);
-    free(output->wire_app);
+    free(output->target_app);
     value_dispose(output->token);
     free(output->content_type);
     explicit_bzero(&output->url, sizeof(output->url));

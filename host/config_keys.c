@@ -317,7 +317,7 @@ static const struct key output_keys[] = {
     {"queue", read_size, OUTPUT(queue_bytes), 4 * KIB, GIB, FOR_ALL},
     {"max_record", read_size32, OUTPUT(max_record), 1, 256 * MIB, FOR_ALL},
     {"mode", read_mode, OUTPUT(mode), 0, 0, FOR_WIRES},
-    {"app", read_name, OUTPUT(wire_app), 1, CONFIG_NAME_MAX, FOR_PURE},
+    {"app", read_name, OUTPUT(target_app), 1, CONFIG_NAME_MAX, FOR_PURE},
     {"token", read_token, OUTPUT(token), 0, 0, FOR_WIRES},
     {"content_type", read_content_type, OUTPUT(content_type), 0, 0, FOR_WEBHOOK},
     {"batch_bytes", read_size, OUTPUT(batch_bytes), KIB, 256 * MIB, FOR_BATCH | FOR_PURE},

@@ -108,7 +108,7 @@ static void compare_outputs(struct host *h, const struct config *to, unsigned *w
 static bool same_wire(const struct config_output *a, const struct config_output *b)
 {
     return same_text(a->url_text, b->url_text) && a->mode == b->mode && same_text(a->event, b->event) &&
-           same_text(a->wire_app, b->wire_app) && same_text(a->token, b->token) &&
+           same_text(a->target_app, b->target_app) && same_text(a->token, b->token) &&
            same_text(a->content_type, b->content_type) && a->batch_bytes == b->batch_bytes &&
            a->batch_records == b->batch_records && a->progress_ns == b->progress_ns &&
            a->reply_ns == b->reply_ns && a->total_ns == b->total_ns &&

@@ -1,5 +1,5 @@
-/* What runs in this host, as the front sees it: apps, outlets and loops, by name. Made before the threads
- * start. */
+/* What runs in this host, as the front sees it: apps, outlets, links and loops, by name. Made before the
+ * threads start. */
 #ifndef PURE_HOST_REGISTRY_H
 #define PURE_HOST_REGISTRY_H
 
@@ -8,6 +8,8 @@
 #include "core/outlet.h"
 #include "host/config.h"
 #include "host/inbox.h"
+#include "link/link.h"
+#include "link/link_listener.h"
 
 enum app_condition {
     APP_RUNNING,
@@ -45,6 +47,11 @@ struct registry_loop {
     struct log *log;
 };
 
+struct registry_link {
+    const char *name; /* of the destination, "pi2.local:7071"; no two links have the same */
+    struct link_report *report;
+};
+
 struct registry {
     const struct config *config;
     unsigned app_count;
@@ -53,6 +60,9 @@ struct registry {
     struct outlet **outlets;
     unsigned loop_count;
     struct registry_loop *loops;
+    unsigned link_count;
+    struct registry_link *links;
+    struct link_listener_report *listener; /* NULL: no links come in */
 };
 
 #endif

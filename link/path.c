@@ -127,6 +127,7 @@ static void packet_acked(void *context, uint64_t number, const struct sent_packe
 static void packet_lost(void *context, uint64_t number, const struct sent_packet *packet)
 {
     struct watcher *w = context;
+    w->path->lost_packets++;
     if (number >= w->path->moved_at)
         w->mtu_changed |= mtu_lost(&w->path->mtu, number, packet->bytes, w->now_ns);
 }

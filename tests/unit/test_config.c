@@ -126,7 +126,7 @@ static void every_key_reaches_its_field(void **state)
     assert_int_equal(wire->url.port, 8080);
     assert_string_equal(wire->url.target, "/x/apps/b/records");
     assert_int_equal(wire->mode, WIRE_PURE);
-    assert_string_equal(wire->wire_app, "b");
+    assert_string_equal(wire->target_app, "b");
     assert_string_equal(wire->token, "t");
     assert_int_equal(wire->batch_bytes, 64 << 10);
     assert_int_equal(wire->batch_records, 9);
