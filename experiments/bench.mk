@@ -1,6 +1,7 @@
 # The measuring programs and `make bench`; included by the Makefile. docs/benchmarks.md says what they do.
 #
 #     make bench BENCH=wires-1,wires-4 ROUNDS=5        RECORDS= and DURATION= change the length of a run
+#     make bench BENCH=links-lossy DURATION=15         needs root
 
 BENCH ?=
 ROUNDS ?= 5
