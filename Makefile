@@ -64,7 +64,7 @@ all: $(HOST) $(APPS) $(APP_HEADER)
 
 PACKAGES_build := gcc libc6-dev liburing-dev libsodium-dev libinih-dev
 PACKAGES_check := $(PACKAGES_build) libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 curl
-PACKAGES_bench := $(PACKAGES_build) wrk
+PACKAGES_bench := $(PACKAGES_build) wrk libenet-dev
 PACKAGES_deb := $(PACKAGES_build) dpkg-dev
 
 # $(call install_missing,PACKAGES): asks dpkg (20 ms), and apt-get only for what is not there.

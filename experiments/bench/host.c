@@ -152,6 +152,7 @@ int host_measured(struct host *host, struct row *row)
 #define X(field, metric) row->economy.field -= host->before.field;
     ECONOMY(X)
 #undef X
+    row->packets = row->economy.link_packets;
     return 0;
 }
 

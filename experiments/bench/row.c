@@ -27,13 +27,13 @@ double row_driver_us(const struct row *row)
 
 void row_table_head(FILE *table)
 {
-    fprintf(table, "%-14s %-9s %5s %12s %11s %11s %7s %10s %10s  %s\n", "bench", "variant", "round",
+    fprintf(table, "%-17s %-9s %5s %12s %11s %11s %7s %10s %10s  %s\n", "bench", "variant", "round",
             "records/s", "CPU us/rec", "driver us", "threads", "enters", "wakes", "verified");
 }
 
 void row_table(FILE *table, const struct row *row)
 {
-    fprintf(table, "%-14s %-9s %5u %12.0f %11.4f %11.4f %7u %10llu %10llu  %s\n", row->bench, row->variant,
+    fprintf(table, "%-17s %-9s %5u %12.0f %11.4f %11.4f %7u %10llu %10llu  %s\n", row->bench, row->variant,
             row->round, row_records_s(row), row_cpu_us(row), row_driver_us(row), row->threads,
             (unsigned long long)row->economy.enters, (unsigned long long)row->economy.wakes,
             row->verified ? "yes" : "NO");
@@ -44,11 +44,12 @@ void row_json(FILE *json, const struct row *row)
 {
     fprintf(json,
             "{\"bench\":\"%s\",\"variant\":\"%s\",\"round\":%u,\"records\":%llu,\"records_s\":%.0f,"
-            "\"cpu_us_record\":%.5f,\"threads\":%u,\"verified\":%s,\"seconds\":%.4f,"
+            "\"cpu_us_record\":%.5f,\"packets\":%llu,\"threads\":%u,\"verified\":%s,\"seconds\":%.4f,"
             "\"driver_cpu_us_record\":%.5f,\"retries\":%llu,\"name_threads\":%u",
             row->bench, row->variant, row->round, (unsigned long long)row->records, row_records_s(row),
-            row_cpu_us(row), row->threads, row->verified ? "true" : "false", (double)row->elapsed_ns / 1e9,
-            row_driver_us(row), (unsigned long long)row->retries, row->name_threads);
+            row_cpu_us(row), (unsigned long long)row->packets, row->threads, row->verified ? "true" : "false",
+            (double)row->elapsed_ns / 1e9, row_driver_us(row), (unsigned long long)row->retries,
+            row->name_threads);
     if (row->p50_us)
         fprintf(json, ",\"p50_us\":%llu,\"p99_us\":%llu", (unsigned long long)row->p50_us,
                 (unsigned long long)row->p99_us);
@@ -120,7 +121,7 @@ static double each(uint64_t a, uint64_t b)
 
 static void tell_medians(FILE *table, const char *bench, const char *variant, const struct medians *m)
 {
-    fprintf(table, "%-14s %-9s median %11.0f %11.4f   (%.0f to %.0f)\n", bench, variant, m->records_s,
+    fprintf(table, "%-17s %-9s median %11.0f %11.4f   (%.0f to %.0f)\n", bench, variant, m->records_s,
             m->cpu_us, m->least, m->most);
 }
 
@@ -143,13 +144,13 @@ static void tell_economy(FILE *table, FILE *json, const char *bench, const struc
         {"send_enters_per_request", e->send_enters, requests},
         {"send_wakes_per_turn", e->send_wakes, e->turns},
         {"send_notices_per_turn", e->send_notices, e->turns},
-        {"records_per_packet", m->records, e->packets},
-        {"packets_per_send", e->packets, e->packet_sends},
+        {"records_per_packet", m->records, e->link_packets},
+        {"packets_per_send", e->link_packets, e->link_sends},
     };
-    const size_t count = sizeof figures / sizeof *figures - (e->packets ? 0 : 2);
+    const size_t count = sizeof figures / sizeof *figures - (e->link_packets ? 0 : 2);
     if (e->turns == 0)
         return;
-    fprintf(table, "%-14s", bench);
+    fprintf(table, "%-17s", bench);
     for (size_t i = 0; i < count; i++) {
         fprintf(table, " %s %.3f", figures[i].name, each(figures[i].of, figures[i].each));
         fprintf(json, ",\"%s\":%.4f", figures[i].name, each(figures[i].of, figures[i].each));
@@ -177,7 +178,7 @@ void row_summary(FILE *table, FILE *json, const struct row *rows, unsigned count
         verified &= other.verified;
         double rate = ratio(ours.records_s, other.records_s), cpu = ratio(ours.cpu_us, other.cpu_us);
         tell_medians(table, bench, variants[i], &other);
-        fprintf(table, "%-14s %s / %s: %.3f of the records/s, %.3f of the CPU per record\n", bench,
+        fprintf(table, "%-17s %s / %s: %.3f of the records/s, %.3f of the CPU per record\n", bench,
                 variants[0], variants[i], rate, cpu);
         fprintf(json,
                 ",\"vs_%s\":%.4f,\"cpu_vs_%s\":%.4f,\"%s_records_s\":%.0f,\"%s_cpu_us_record\":%.5f,"

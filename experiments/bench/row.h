@@ -23,11 +23,11 @@
     X(requests, "pure_outlet_requests_total")                     \
     X(front_requests, "pure_front_requests_total")                \
     X(turns, "pure_app_turns_total")                              \
-    X(packets, "pure_link_packets_total")                         \
-    X(packet_sends, "pure_link_sends_total")                      \
-    X(packet_bytes, "pure_link_bytes_total")                      \
-    X(packets_lost, "pure_link_lost_total")                       \
-    X(packets_back, "pure_link_received_total")                   \
+    X(link_packets, "pure_link_packets_total")                    \
+    X(link_sends, "pure_link_sends_total")                        \
+    X(link_bytes, "pure_link_bytes_total")                        \
+    X(link_lost, "pure_link_lost_total")                          \
+    X(link_back, "pure_link_received_total")                      \
     X(listen_datagrams, "pure_listen_datagrams_total")            \
     X(listen_dropped, "pure_listen_dropped_total")                \
     X(listen_unopened, "pure_listen_unopened_total")
@@ -45,6 +45,7 @@ struct row {
     uint64_t elapsed_ns;     /* from the first request until the last consumer had all */
     uint64_t cpu_ns;         /* user + system of the measured process */
     uint64_t driver_cpu_ns;  /* of what drives it: not in cpu_ns */
+    uint64_t packets;        /* datagrams that carried them, all that were sent; 0: none did */
     uint64_t retries;        /* requests of the driver that were answered 503 and sent again */
     unsigned threads;        /* most seen in the measured process */
     unsigned name_threads;   /* those of them that look names up */
