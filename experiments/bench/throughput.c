@@ -207,7 +207,8 @@ int throughput_run(const struct bench *bench, struct settings *settings, struct 
         error = host_start(&run.host, settings, row->variant, NULL);
         if (error == 0)
             error = measure_flooded(bench, settings, &run, row);
-        see_threads(bench, row);
+        if (error == 0)
+            see_threads(bench, row);
         row->verified &= host_stop(&run.host) == 0;
     }
     client_close(&run.sink_client);
