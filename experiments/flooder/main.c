@@ -5,9 +5,9 @@
  * A quarter is noise of any size from 64 to 1200 bytes; the others have the first four bytes, and the length,
  * of an INIT, a DATA and a REPLY of the link protocol (docs/link-protocol.md, section 2), and noise behind
  * them. It is paced by the millisecond, and what was missed is made up for, so that the rate holds over
- * time also where it is not always scheduled; but never more than BEHIND_MS of it at once. Standard output gets
- * "started", and at SIGTERM "sent N bytes B answered C ns T": datagrams and bytes that were sent, bytes that
- * came back, the time it took. It ends by itself after a minute without being asked to. */
+ * time also where it is not always scheduled; but never more than BEHIND_MS of it at once. Standard output
+ * gets "started", and at SIGTERM "sent N bytes B answered C ns T": datagrams and bytes that were sent, bytes
+ * that came back, the time it took. It ends by itself after a minute without being asked to. */
 #include "core/random.h"
 #include "link/messages.h"
 

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ICMP_TOO_BIG_BYTES 56 /* an IPv4 head, 8 bytes of ICMP, the packet's own head and its first 8 bytes \
-                               */
+/* An IPv4 head, 8 bytes of ICMP, the packet's own head and its first 8 bytes. */
+#define ICMP_TOO_BIG_BYTES 56
 
 /* Writes the answer to `packet`, an IPv4 packet of `size` bytes, from the router's address (network order).
  * Returns ICMP_TOO_BIG_BYTES, or 0 if it is not to be answered: no DF, options in its head, a fragment but
