@@ -47,6 +47,10 @@ void flood_stop(struct flood *flood, struct row *row)
 {
     char line[160] = "";
     if (flood->process.pid > 0) {
+        if (!process_alive(&flood->process)) {
+            fprintf(stderr, "bench: the flooder ended before the run did\n");
+            row->verified = false;
+        }
         kill(flood->process.pid, SIGTERM);
         process_line(&flood->process, line, sizeof line);
         judge(line, row);

@@ -36,6 +36,7 @@ static const struct bench benches[] = {
     {"many", ours, throughput_run, 20000000, "burst", "many", 20, 20, .batch = 2, .mtu = MTU, .threads = 5},
     {"flood", targets, throughput_run, 20000000, "burst", "link", 1, 20, .batch = 10, .mtu = MTU,
      .flooded = true},
+    {"links-lossy-0", beside_tcp, lossy_run, .loss_percent = 0},
     {"links-lossy-1", beside_tcp, lossy_run, .loss_percent = 1},
     {"links-lossy-5", beside_tcp, lossy_run, .loss_percent = 5},
     {"link-raw-32", transports, raw_run, 20000000, NULL, "packets", .record_size = 32},
