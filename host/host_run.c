@@ -20,8 +20,7 @@
 static bool empty(const struct host *h)
 {
     for (unsigned i = 0; i < h->app_count; i++) {
-        struct registry_app *a = &h->apps[i].entry;
-        if (record_queue_glance(&a->inbox.runs).held_bytes > 0)
+        if (registry_app_held(&h->apps[i].entry) > 0)
             return false;
     }
     for (unsigned i = 0; i < h->registry.outlet_count; i++) {
