@@ -524,7 +524,7 @@ bool link_stopped(const struct link *l)
         if (l->sockets[i].fd >= 0)
             return false;
     }
-    return l->stopping && !l->task.wanting;
+    return l->stopping;
 }
 
 void link_dispose(struct link *l)
