@@ -1,6 +1,7 @@
 # The measuring programs and `make bench`; included by the Makefile. docs/benchmarks.md says what they do.
 #
 #     make bench BENCH=wires-1,wires-4 ROUNDS=5        RECORDS= and DURATION= change the length of a run
+#     make bench BENCH=links-lossy DURATION=15         needs root
 
 BENCH ?=
 ROUNDS ?= 5
@@ -10,14 +11,17 @@ DURATION ?= 3
 BENCH_COMMON := $(call objects,$(wildcard experiments/common/*.c))
 BENCH_REACTOR := $(call objects,experiments/reactor/reactor.c experiments/reactor/server.c)
 BENCH_RAW := $(call objects,experiments/raw/main.c experiments/raw/raw.c)
-BENCH_PROGRAMS := $(addprefix $(B)/bench/,bench reactor sink faults pure-host-epoll raw-link raw-tcp)
+BENCH_PROGRAMS := $(addprefix $(B)/bench/,bench reactor sink faults path tcp flooder pure-host-epoll raw-link raw-tcp)
 
 $(B)/bench/bench: $(call objects,$(wildcard experiments/bench/*.c)) $(BENCH_COMMON)
 $(B)/bench/reactor: $(B)/experiments/reactor/main.o $(BENCH_REACTOR) $(BENCH_COMMON)
 $(B)/bench/sink: $(B)/experiments/sink/main.o $(BENCH_REACTOR) $(BENCH_COMMON)
 $(B)/bench/faults: $(B)/experiments/faults/main.o $(BENCH_REACTOR) $(BENCH_COMMON)
+$(B)/bench/path: $(call objects,$(wildcard experiments/path/*.c))
+$(B)/bench/tcp: $(B)/experiments/tcp/main.o
+$(B)/bench/flooder: $(B)/experiments/flooder/main.o
 
-$(addprefix $(B)/bench/,bench reactor sink faults):
+$(addprefix $(B)/bench/,bench reactor sink faults path tcp flooder):
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^
 

@@ -188,6 +188,8 @@ static inline void links_end_listener(struct links *w)
 {
     sim_remove_loop(w->sim, &w->loop);
     io_dispose(w->io);
+    if (w->listener.fd >= 0)
+        sim_close_descriptor(w->sim, w->listener.fd);
     link_listener_dispose(&w->listener);
     loop_dispose(&w->loop);
     w->listening = false;
@@ -229,6 +231,10 @@ static inline void links_end_sender(struct links *w, unsigned number)
     struct links_sender *s = &w->sender[number];
     sim_remove_loop(w->sim, &s->loop);
     io_dispose(s->io);
+    for (unsigned i = 0; i < LINK_SOCKETS; i++) {
+        if (s->link.sockets[i].fd >= 0)
+            sim_close_descriptor(w->sim, s->link.sockets[i].fd);
+    }
     link_dispose(&s->link);
     loop_dispose(&s->loop);
 }
