@@ -231,7 +231,7 @@ static bool parse_epoch(struct span text, uint8_t epoch[EPOCH_BYTES])
 static const char *parse_records(struct front_body *b, const struct request_fields *fields)
 {
     if (!run_stream_name(fields->stream))
-        return "Pure-Stream has to be HOST/APP/OUTPUT";
+        return "Pure-Stream has to be HOST/APP/OUTPUT, without spaces";
     if (!parse_epoch(fields->epoch, b->epoch))
         return "Pure-Epoch has to be 32 hexadecimal digits";
     if (http_number(fields->first, VARINT_MAX, &b->next) < 0 || b->next == 0)
