@@ -441,8 +441,10 @@ static void sent(struct io_op *op, int result, bool more)
     else
         judge(b, result);
     bool one_by_one = b->refused || b->gone > 0;
-    if (one_by_one && send_next(b))
+    if (one_by_one && send_next(b)) {
+        want(l); /* so that the loop does not wait for the next of them before it has handed it over */
         return;
+    }
     end_refused(b);
     free_buffer(b);
 }
