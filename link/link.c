@@ -9,6 +9,9 @@
 #define RETRY_FIRST_NS (500 * NS_PER_MS)
 #define RETRY_LAST_NS  (30 * NS_PER_S)
 #define HURRIED_NS     (200 * NS_PER_MS)
+#define LOOKUP_NS      (10 * NS_PER_S) /* a lookup that takes longer has failed */
+#define STOP_NS        NS_PER_S        /* for what is in flight, and the last words */
+#define SAY_NS         (60 * NS_PER_S) /* a line of trouble at most so often */
 
 static void want(struct link *l)
 {
@@ -17,32 +20,50 @@ static void want(struct link *l)
 
 /* --- what is said of it --- */
 
+static struct link_outlet *outlet_of(struct link_output *output)
+{
+    return container_of(output, struct link_outlet, output);
+}
+
+/* But for those that the receiver has refused: what it said of them stands. */
 static void report_all(struct link *l, enum outlet_state state, int error, const char *text)
 {
     for (uint32_t i = 0; i < l->sender.outputs.count; i++) {
-        struct outlet *o = l->sender.outputs.list[i]->stream.outlet;
-        bool refused = l->sender.outputs.list[i]->refusals > 0;
-        if (!refused)
-            outlet_report(o, state, error, text, io_wall_ms(l->loop->io));
+        struct link_outlet *o = outlet_of(l->sender.outputs.list[i]);
+        if (!o->refused)
+            outlet_report(&o->outlet, state, error, text, io_wall_ms(l->loop->io));
     }
 }
 
-/* Nothing gets through. Said once, until it does again. */
-static void trouble(struct link *l, int error)
+static uint64_t held_records(struct link *l)
+{
+    uint64_t held = 0;
+    for (uint32_t i = 0; i < l->sender.outputs.count; i++)
+        held += record_queue_glance(&l->sender.outputs.list[i]->stream.outlet->queue).held_records;
+    return held;
+}
+
+/* Nothing gets through. Said once, until it does again; and by a path that just loses much, if it `lasts`
+ * only. */
+static void trouble(struct link *l, int error, bool lasts)
 {
     for (uint32_t i = 0; i < l->sender.outputs.count; i++) {
         struct outlet_report *r = &l->sender.outputs.list[i]->stream.outlet->report;
         counter_add(&r->failures, 1);
         counter_add(&r->failures_total, 1);
     }
-    if (l->trouble == error)
-        return;
-    if (l->trouble == 0)
-        l->trouble_ns = l->loop->now_ns;
-    l->trouble = error;
+    uint64_t now_ns = l->loop->now_ns;
     char text[200];
     snprintf(text, sizeof text, "link to %s: %s", l->name, pure_error_text(error));
-    report_all(l, OUTLET_RESTING, error, text);
+    if (l->trouble == 0)
+        l->trouble_ns = now_ns;
+    if (l->trouble != error)
+        report_all(l, OUTLET_RESTING, error, text);
+    l->trouble = error;
+    if (!lasts || l->said == error || now_ns < l->say_ns)
+        return;
+    l->said = error;
+    l->say_ns = now_ns + SAY_NS;
     log_line(l->log, LOG_WARNING, "%s; it is tried again for ever", text);
 }
 
@@ -52,21 +73,30 @@ static void heard(struct link *l)
         return;
     l->trouble = 0;
     backoff_reset(&l->backoff);
-    for (uint32_t i = 0; i < l->sender.outputs.count; i++)
-        atomic_store_explicit(&l->sender.outputs.list[i]->stream.outlet->report.failures, 0,
-                              memory_order_relaxed);
+    for (uint32_t i = 0; i < l->sender.outputs.count; i++) {
+        struct link_outlet *o = outlet_of(l->sender.outputs.list[i]);
+        if (!o->refused)
+            atomic_store_explicit(&o->outlet.report.failures, 0, memory_order_relaxed);
+    }
     report_all(l, OUTLET_OK, 0, "");
-    log_line(l->log, LOG_NOTICE, "link to %s: it answers again, after %llu s", l->name,
-             (unsigned long long)((l->loop->now_ns - l->trouble_ns) / NS_PER_S));
+    if (l->said == 0)
+        return;
+    l->said = 0;
+    log_line(l->log, LOG_NOTICE, "link to %s: it answers again, after %llu s; %llu records wait", l->name,
+             (unsigned long long)((l->loop->now_ns - l->trouble_ns) / NS_PER_S),
+             (unsigned long long)held_records(l));
 }
 
+/* Also of records that were stored before the rest of their stream was refused: then it stays at that. */
 static void stored(void *context, struct link_output *output)
 {
     struct link *l = context;
-    struct outlet *o = output->stream.outlet;
+    struct link_outlet *lo = outlet_of(output);
+    struct outlet *o = &lo->outlet;
     atomic_store_explicit(&o->report.bytes, o->queue.freed.bytes, memory_order_relaxed);
-    if (atomic_load_explicit(&o->report.state, memory_order_relaxed) == OUTLET_OK)
+    if (!lo->refused || (output->state != OUTPUT_OPENING && output->state != OUTPUT_OPEN))
         return;
+    lo->refused = false;
     atomic_store_explicit(&o->report.failures, 0, memory_order_relaxed);
     outlet_report(o, OUTLET_OK, 0, "", io_wall_ms(l->loop->io));
     log_line(l->log, LOG_NOTICE, "output %s.%s: link to %s delivers again", o->app, o->output, l->name);
@@ -75,12 +105,14 @@ static void stored(void *context, struct link_output *output)
 static void refused(void *context, struct link_output *output, int error, bool for_ever)
 {
     struct link *l = context;
-    struct outlet *o = output->stream.outlet;
+    struct link_outlet *lo = outlet_of(output);
+    struct outlet *o = &lo->outlet;
     enum outlet_state state = for_ever ? OUTLET_DISABLED : OUTLET_RESTING;
     char text[200];
     snprintf(text, sizeof text, "link to %s: refused: %s", l->name, pure_error_text(error));
-    bool known = atomic_load_explicit(&o->report.state, memory_order_relaxed) == (int)state &&
+    bool known = lo->refused && atomic_load_explicit(&o->report.state, memory_order_relaxed) == (int)state &&
                  atomic_load_explicit(&o->report.error, memory_order_relaxed) == error;
+    lo->refused = true;
     counter_add(&o->report.failures, 1);
     counter_add(&o->report.failures_total, 1);
     outlet_report(o, state, error, text, io_wall_ms(l->loop->io));
@@ -106,22 +138,37 @@ static void report(struct link *l)
 
 /* --- what comes --- */
 
-static void take(struct link *l, uint8_t *bytes, uint32_t size, uint32_t segment)
+static void take_datagram(struct link *l, uint8_t *bytes, uint32_t size)
 {
-    uint64_t now_ns = l->loop->now_ns;
-    bool associated = link_type_of(bytes, min_u64(size, segment)) == LINK_REPLY;
-    for (uint32_t at = 0; at < size; at += segment) {
-        uint32_t datagram = (uint32_t)min_u64(segment, size - at);
-        int error = link_sender_receive(&l->sender, now_ns, bytes + at, datagram);
-        counter_add(error == 0 ? &l->report.received : &l->report.dropped, 1);
-        if (error == 0)
-            heard(l);
-        if (error == 0 && associated)
-            counter_add(&l->report.handshakes, 1);
+    bool reply = link_type_of(bytes, size) == LINK_REPLY;
+    int error = link_sender_receive(&l->sender, l->loop->now_ns, bytes, size);
+    counter_add(error == 0 ? &l->report.received : &l->report.dropped, 1);
+    counter_add(&l->report.handshakes, error == 0 && reply);
+    if (error == 0)
+        heard(l);
+}
+
+/* Of a run that was cut off, the last one is not whole. */
+static void take(struct link *l, const struct io_op *op)
+{
+    uint32_t segment = op->datagram.segment, size;
+    for (uint32_t at = 0; at < op->size; at += size) {
+        size = (uint32_t)min_u64(segment, op->size - at);
+        if (op->datagram.truncated && at + size == op->size)
+            counter_add(&l->report.dropped, 1);
+        else
+            take_datagram(l, op->data + at, size);
     }
 }
 
 static void end_socket(struct link_socket *s);
+
+/* Nothing can be sent for a while. */
+static void rest(struct link *l, int error)
+{
+    l->rest_until_ns = l->loop->now_ns + backoff_next(&l->backoff);
+    trouble(l, error, true);
+}
 
 /* No error of one datagram ends a receive, and none that came with one is an answer (core/io.h): whatever
  * does is the socket's own trouble. */
@@ -129,15 +176,18 @@ static void received(struct io_op *op, int result, bool more)
 {
     struct link_socket *s = container_of(op, struct link_socket, receive);
     struct link *l = s->link;
-    if (result > 0 && !op->datagram.truncated)
-        take(l, op->data, op->size, op->datagram.segment);
+    if (result > 0)
+        take(l, op);
     want(l);
     if (more)
         return;
-    if (s->closing || (result < 0 && result != -ENOBUFS && result != -EINTR && result != -EAGAIN))
-        end_socket(s);
-    else
+    if (!s->closing && (result >= 0 || result == -ENOBUFS)) {
         io_queue(l->loop->io, op);
+        return;
+    }
+    if (!s->closing)
+        rest(l, result);
+    end_socket(s);
 }
 
 /* --- sockets --- */
@@ -151,15 +201,19 @@ static void closed(struct io_op *op, int result, bool more)
     want(s->link);
 }
 
-/* As soon as nothing is in flight on it. Called again and again until then. */
+/* As soon as nothing is in flight on it. Called again and again until then. What the system has not taken is
+ * given up: it may never take it, and the buffers are needed. */
 static void end_socket(struct link_socket *s)
 {
     struct link *l = s->link;
     s->closing = true;
     if (l->socket == s)
         l->socket = NULL;
-    if (s->receive.in_flight)
-        io_cancel(l->loop->io, &s->receive);
+    io_cancel(l->loop->io, &s->receive);
+    for (unsigned i = 0; i < LINK_BUFFERS && s->sending > 0; i++) {
+        if (l->buffers[i].socket == s)
+            io_cancel(l->loop->io, &l->buffers[i].op);
+    }
     if (s->receive.in_flight || s->sending > 0 || s->close.in_flight)
         return;
     io_prepare(&s->close, IO_CLOSE, s->fd, closed);
@@ -175,14 +229,14 @@ static struct link_socket *unused_socket(struct link *l)
     return NULL;
 }
 
-/* A socket for the address whose turn it is, in the place of the one there is. 0 or a negative errno: what
- * there was stays. */
+/* A socket for the address whose turn it is, in the place of the one there is. 0 or a negative errno, EBUSY
+ * while the one before closes: what there was stays. */
 static int open_socket(struct link *l)
 {
     const struct resolver_address *to = addresses_current(&l->addresses);
     struct link_socket *s = unused_socket(l);
     if (!s)
-        return -EAGAIN;
+        return -EBUSY;
     struct sockaddr_storage any = {.ss_family = to->address.ss_family};
     struct io_datagram_options options = {SOCKET_BYTES, SOCKET_BYTES};
     int fd = io_datagram_socket(l->loop->io, (const struct sockaddr *)&any, to->len, &options);
@@ -206,8 +260,16 @@ static void look_up(struct link *l)
     if (l->addresses.literal || l->looking_up)
         return;
     l->looking_up = true;
+    l->lookup_until_ns = l->loop->now_ns + LOOKUP_NS;
     counter_add(&l->report.lookups, 1);
     l->resolver->lookup(l->resolver, &l->lookup);
+}
+
+static void stop_looking_up(struct link *l)
+{
+    if (l->looking_up)
+        l->resolver->cancel(l->resolver, &l->lookup);
+    l->looking_up = false;
 }
 
 static bool same(const struct resolver_address *a, const struct resolver_address *b)
@@ -215,41 +277,73 @@ static bool same(const struct resolver_address *a, const struct resolver_address
     return a->len == b->len && memcmp(&a->address, &b->address, a->len) == 0;
 }
 
-/* The destination is what the name gives now: where it says nothing else, nothing changes. */
+/* The destination is what the name gives now. Where that is still among it, it stays: a name whose addresses
+ * come in another order each time must not move a link whose answers are on their way. */
+static void learn(struct link *l, uint64_t now_ns)
+{
+    struct addresses *a = &l->addresses;
+    addresses_learn(a, l->lookup.addresses, l->lookup.count, now_ns);
+    for (unsigned i = 0; l->socket && i < a->count; i++) {
+        if (!same(&l->to, &a->known[i]))
+            continue;
+        a->turn = i;
+        return;
+    }
+    if (l->socket && open_socket(l) == 0)
+        link_sender_moved(&l->sender, now_ns);
+}
+
+/* What is known goes on to be used. */
+static void lookup_failed(struct link *l, int error)
+{
+    addresses_keep(&l->addresses, l->loop->now_ns);
+    if (l->addresses.count == 0)
+        rest(l, error);
+}
+
 static void looked_up(struct resolver_request *request, int error)
 {
     struct link *l = container_of(request, struct link, lookup);
-    uint64_t now_ns = l->loop->now_ns;
     l->looking_up = false;
+    if (error == 0 && request->count > 0)
+        learn(l, l->loop->now_ns);
+    else
+        lookup_failed(l, error < 0 ? error : PE_NAME_NOT_FOUND);
     want(l);
-    if (error == 0 && request->count > 0) {
-        addresses_learn(&l->addresses, request->addresses, request->count, now_ns);
-        if (l->socket && !same(&l->to, addresses_current(&l->addresses)) && open_socket(l) == 0)
-            link_sender_moved(&l->sender, now_ns);
+}
+
+static void check_lookup(struct link *l, uint64_t now_ns)
+{
+    if (!l->looking_up || now_ns < l->lookup_until_ns)
         return;
-    }
-    addresses_keep(&l->addresses, now_ns);
-    if (l->socket)
-        return;
-    l->rest_until_ns = now_ns + backoff_next(&l->backoff);
-    trouble(l, error < 0 ? error : PE_NAME_NOT_FOUND);
+    stop_looking_up(l);
+    lookup_failed(l, PE_NAME_FAILED);
 }
 
 /* Within link_sender_fill. */
 static void want_lookup(void *context)
 {
     struct link *l = context;
-    trouble(l, PE_LINK_SILENT);
+    uint64_t now_ns = l->loop->now_ns;
+    if (l->stopping)
+        return;
+    trouble(l, l->send_error ? l->send_error : PE_LINK_SILENT,
+            now_ns - l->sender.heard_ns >= LINK_SENDER_SILENCE_NS);
     addresses_failed(&l->addresses);
     look_up(l);
     if (open_socket(l) == 0)
-        link_sender_moved(&l->sender, l->loop->now_ns);
+        link_sender_moved(&l->sender, now_ns);
 }
 
-/* Nothing can be sent, and something is to be. */
+/* Whether there is something to send, and nothing to send it from. */
+static bool lacks_socket(const struct link *l)
+{
+    return !l->socket && !l->stopping && l->sender.outputs.holding > 0;
+}
+
 static void get_ready(struct link *l, uint64_t now_ns)
 {
-    if (l->looking_up || now_ns < l->rest_until_ns)
+    if (l->looking_up || now_ns < l->rest_until_ns || !unused_socket(l))
         return;
     if (addresses_lookup_due(&l->addresses, now_ns)) {
         look_up(l);
@@ -261,9 +355,7 @@ static void get_ready(struct link *l, uint64_t now_ns)
         return;
     }
     addresses_failed(&l->addresses); /* its family may be what this system has not got */
-    l->rest_until_ns = now_ns + backoff_next(&l->backoff);
-    if (error != -EAGAIN)
-        trouble(l, error);
+    rest(l, error);
 }
 
 /* --- what goes --- */
@@ -313,12 +405,28 @@ static bool refuses_segments(const struct link_buffer *b, int result)
 static void end_refused(struct link_buffer *b)
 {
     struct link *l = b->link;
-    if (!b->refused || b->too_large || b->gone < b->batch.bytes || !b->socket->segmentation)
+    if (!b->refused || b->failed || b->gone < b->batch.bytes)
         return;
     b->socket->segmentation = false;
+    if (l->told_segmentation)
+        return;
+    l->told_segmentation = true;
     log_line(l->log, LOG_NOTICE,
              "link to %s: the system does not segment datagrams on this path; they are sent one by one",
              l->name);
+}
+
+/* Errors are losses, as on the way: the destination may be reachable soon, or elsewhere. */
+static void judge(struct link_buffer *b, int result)
+{
+    struct link *l = b->link;
+    b->failed |= result < 0;
+    if (result == -EMSGSIZE) {
+        b->too_large = true;
+        link_sender_too_large(&l->sender, l->loop->now_ns, b->op.size - 1);
+    } else if (!b->socket->closing) {
+        l->send_error = result < 0 ? result : 0;
+    }
 }
 
 static void sent(struct io_op *op, int result, bool more)
@@ -328,16 +436,13 @@ static void sent(struct io_op *op, int result, bool more)
     struct link *l = b->link;
     if (result < 0)
         counter_add(&l->report.send_errors, 1);
-    if (refuses_segments(b, result)) {
+    if (refuses_segments(b, result))
         b->refused = true;
-    } else if (result == -EMSGSIZE) {
-        b->too_large = true;
-        link_sender_too_large(&l->sender, l->loop->now_ns, op->size - 1);
-    }
-    /* Other errors are losses, as on the way: the destination may be reachable soon, or elsewhere. */
+    else
+        judge(b, result);
     bool one_by_one = b->refused || b->gone > 0;
     if (one_by_one && send_next(b)) {
-        want(l);
+        want(l); /* so that the loop does not wait for the next of them before it has handed it over */
         return;
     }
     end_refused(b);
@@ -354,7 +459,7 @@ static bool fill(struct link *l, uint64_t now_ns)
     b->socket = l->socket;
     b->batch = batch;
     b->gone = 0;
-    b->refused = b->too_large = false;
+    b->refused = b->failed = b->too_large = false;
     b->socket->sending++;
     counter_add(&l->report.packets, batch.count);
     counter_add(&l->report.bytes, batch.bytes);
@@ -372,8 +477,10 @@ static void arm(struct link *l, uint64_t now_ns)
     uint64_t due_ns = NEVER;
     if (l->socket && l->free)
         due_ns = link_sender_deadline_ns(&l->sender, now_ns);
-    else if (!l->socket && !l->looking_up && l->sender.outputs.holding > 0)
+    else if (lacks_socket(l) && !l->looking_up && unused_socket(l))
         due_ns = max_u64(l->rest_until_ns, now_ns);
+    if (l->looking_up)
+        due_ns = min_u64(due_ns, l->lookup_until_ns);
     if (due_ns < l->timer.due_ns)
         timer_set(&l->loop->timers, &l->timer, due_ns);
 }
@@ -384,8 +491,16 @@ static void timer_fired(struct timer *timer, uint64_t now_ns)
     want(container_of(timer, struct link, timer));
 }
 
-static void end_sockets(struct link *l)
+/* What is in flight and the last words leave, for STOP_NS at most; then the sockets close. */
+static void stop_round(struct link *l, uint64_t now_ns)
 {
+    bool words =
+        l->socket && (l->socket->sending > 0 || link_sender_deadline_ns(&l->sender, now_ns) != NEVER);
+    if (words && now_ns < l->stop_until_ns) {
+        timer_set(&l->loop->timers, &l->timer, l->stop_until_ns);
+        return;
+    }
+    timer_unset(&l->loop->timers, &l->timer);
     for (unsigned i = 0; i < LINK_SOCKETS; i++) {
         if (l->sockets[i].fd >= 0)
             end_socket(&l->sockets[i]);
@@ -404,13 +519,14 @@ static bool run(struct task *task, uint64_t now_ns)
 {
     struct link *l = container_of(task, struct link, task);
     hurry(l, now_ns);
-    if (!l->socket && !l->stopping && l->sender.outputs.holding > 0)
+    check_lookup(l, now_ns);
+    if (lacks_socket(l))
         get_ready(l, now_ns);
     bool more = l->socket && l->free;
     while (more)
         more = fill(l, now_ns) && l->socket && l->free;
     if (l->stopping)
-        end_sockets(l);
+        stop_round(l, now_ns);
     else
         arm(l, now_ns);
     report(l);
@@ -510,10 +626,11 @@ void link_hurry(struct link *l)
 
 void link_stop(struct link *l)
 {
+    if (l->stopping)
+        return;
     l->stopping = true;
-    if (l->looking_up)
-        l->resolver->cancel(l->resolver, &l->lookup);
-    l->looking_up = false;
+    l->stop_until_ns = l->loop->now_ns + STOP_NS;
+    stop_looking_up(l);
     link_sender_close(&l->sender);
     want(l);
 }
@@ -524,7 +641,7 @@ bool link_stopped(const struct link *l)
         if (l->sockets[i].fd >= 0)
             return false;
     }
-    return l->stopping && !l->task.wanting;
+    return l->stopping;
 }
 
 void link_dispose(struct link *l)

@@ -75,6 +75,7 @@ struct link_buffer {
     struct link_batch batch;
     uint32_t gone;  /* bytes of it that were handed over, where it goes datagram by datagram */
     bool refused;   /* as a whole: it goes datagram by datagram for that */
+    bool failed;    /* in part, for whatever reason */
     bool too_large; /* a datagram of it was refused for its size */
     struct io_op op;
 };
@@ -85,6 +86,7 @@ struct link_outlet {
     struct link_output output;
     struct task task; /* runs when there was a push */
     struct link *link;
+    bool refused; /* by the receiver, and nothing stored since: it is said of the outlet */
 };
 
 struct link {
@@ -102,8 +104,9 @@ struct link {
     struct resolver_address to; /* while there is a socket */
     struct resolver_request lookup;
     bool looking_up;
-    struct backoff backoff; /* of lookups and sockets that fail while nothing can be sent */
-    uint64_t rest_until_ns; /* no such try before */
+    uint64_t lookup_until_ns; /* looking_up: for how long */
+    struct backoff backoff;   /* of lookups and sockets that fail while nothing can be sent */
+    uint64_t rest_until_ns;   /* no such try before */
     struct link_socket sockets[LINK_SOCKETS];
     struct link_socket *socket; /* NULL: nothing can be sent */
     struct link_buffer buffers[LINK_BUFFERS];
@@ -112,8 +115,13 @@ struct link {
     /* what is said of it */
     int trouble;         /* why nothing gets through; 0: it does, or nothing is to */
     uint64_t trouble_ns; /* since when */
+    int said;            /* of it in the log, last; 0: nothing */
+    uint64_t say_ns;     /* nothing more of trouble before */
+    int send_error;      /* of the last datagram that the system was given; 0: it took it */
+    bool told_segmentation;
     _Atomic bool hurried;
     bool stopping;
+    uint64_t stop_until_ns; /* stopping: then what is in flight is given up */
 };
 
 /* On a loop that has room for 1 + outputs tasks and 1 timer. sodium_init() was called. 0, PE_KEY_WEAK,

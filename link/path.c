@@ -29,7 +29,7 @@ int path_init(struct path *p, uint32_t packets, uint64_t first, uint32_t mtu_lim
 void path_restart(struct path *p, uint64_t first, uint32_t mtu_limit, uint64_t now_ns)
 {
     struct sent sent = p->sent;
-    *p = (struct path){.sent = sent};
+    *p = (struct path){.sent = sent, .lost_packets = p->lost_packets};
     sent_restart(&p->sent, first);
     begin(p, mtu_limit, now_ns);
 }
