@@ -11,14 +11,6 @@
 #define STOP_NS          NS_PER_S
 #define ANSWERS_INFLIGHT (LINK_LISTENER_SENDS / 2)
 
-struct link_listener_send {
-    struct link_listener *listener;
-    struct link_listener_send *next; /* in the list of free ones */
-    bool answers;                    /* a REPLY or COOKIE */
-    struct io_op op;
-    uint8_t bytes[LINK_RECEIVER_BYTES];
-};
-
 _Static_assert(LINK_ANSWER_BYTES <= LINK_RECEIVER_BYTES, "an answer fits into a send buffer");
 
 /* --- what goes --- */

@@ -28,6 +28,8 @@ struct link_listener_options {
     struct link_receiver_options receiver; /* `unknown` is the listener's: a line in the log */
 };
 
+struct link_listener;
+
 /* Counters; one writer, read by any thread. */
 struct link_listener_report {
     _Atomic uint64_t datagrams; /* that came */
@@ -39,7 +41,14 @@ struct link_listener_report {
     _Atomic uint64_t send_errors;
 };
 
-struct link_listener_send; /* link_listener.c */
+/* A datagram on its way into the kernel. */
+struct link_listener_send {
+    struct link_listener *listener;
+    struct link_listener_send *next; /* of the free ones */
+    bool answers;                    /* it is a REPLY or COOKIE */
+    struct io_op op;
+    uint8_t bytes[LINK_RECEIVER_BYTES];
+};
 
 struct link_listener {
     struct loop *loop;
