@@ -242,7 +242,7 @@ static void world_open(uint32_t count, uint64_t window, uint64_t queue_bytes, si
     assert_int_equal(sent_init(&w.back, 64, 0), 0);
     for (uint32_t i = 0; i < count; i++) {
         struct app *app = &w.apps[i];
-        char name[8];
+        char name[12];
         snprintf(name, sizeof name, "%03u.", i);
         app->record_bytes = RECORD;
         app->taken_ns = w.now_ns;
