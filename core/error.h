@@ -34,7 +34,9 @@
     X(PE_EXPIRED, "the session is too old")                                         \
     X(PE_UNKNOWN_KEY, "the key is not let in")                                      \
     X(PE_LINK_VERSION, "the peer speaks another version of the link protocol")      \
+    X(PE_LINK_SILENT, "the receiver does not answer")                               \
     X(PE_LINK_BUSY, "too many handshakes")                                          \
+    X(PE_LINK_QUOTA, "more of a peer than one round takes")                         \
     X(PE_KEY, "not a key: 44 characters of base64 are")                             \
     X(PE_KEY_IS_PRIVATE, "a private key where a public one belongs")                \
     X(PE_KEY_IS_PUBLIC, "a public key where a private one belongs")                 \

@@ -1,23 +1,27 @@
 /* The configuration file, read into plain structures; nothing is opened or started here. Fixed arrays of
  * pointers grow in doubling steps at load time only. All strings are owned by the config. Shapes and defaults
- * stand beside the fields. */
+ * stand beside the fields. Loading parses keys: sodium_init() was called. */
 #ifndef PURE_HOST_CONFIG_H
 #define PURE_HOST_CONFIG_H
 
 #include "core/bytes.h"
 #include "core/error.h"
+#include "core/resolver.h"
+#include "link/messages.h"
 #include "wire/options.h"
 
 #include <sys/socket.h>
 
-enum output_kind { OUTPUT_WIRE, OUTPUT_INNER };
+enum output_kind { OUTPUT_WIRE, OUTPUT_INNER, OUTPUT_LINK };
 
 #define CONFIG_HTTP        "127.0.0.1:7070"
 #define CONFIG_HTTP_PORT   7070
-#define CONFIG_NAME_MAX    63 /* bytes of an app's or an output's name */
+#define CONFIG_LINK_PORT   7071 /* as documented; none is listened at by default */
+#define CONFIG_NAME_MAX    63   /* bytes of an app's, an output's or a peer's name */
 #define CONFIG_TOKEN_MAX   1024
 #define CONFIG_APPS_MAX    1024
 #define CONFIG_OUTPUTS_MAX 4096
+#define CONFIG_PEERS_MAX   1024
 #define CONFIG_FILE_MAX    (4 << 20) /* bytes */
 #define CONFIG_PROBLEM_MAX 2048      /* bytes of a problem's line */
 
@@ -28,16 +32,16 @@ struct config_output {
     enum output_kind kind;
     uint64_t queue_bytes; /* queue = 4M; most bytes held */
     uint32_t max_record;  /* max_record = 1M, or a quarter of a smaller queue */
-    char *event;     /* event = NAME: the name of the events at a receiving app; default: the output's name */
-    char *inner_app; /* inner = APP */
+    char *event; /* event = NAME: the name of the events at a receiving app; default: the output's name */
+    char *target_app; /* app = APP: of links and of wires in mode pure; the receiving app in the other host */
+    char *inner_app;  /* inner = APP */
     unsigned inner_line; /* of that key */
     /* wire = URL; in mode pure /apps/APP/records is appended to the target already */
     struct url url;
     char *url_text;
-    enum wire_mode mode; /* mode = webhook | batch | pure; default webhook */
-    char *wire_app;      /* app = APP: mode pure; the receiving app, path /apps/APP/records below the URL's */
-    char *token;         /* token = VALUE: Authorization: Bearer */
-    char *content_type;  /* content_type = …; webhook only; default application/json */
+    enum wire_mode mode;     /* mode = webhook | batch | pure; default webhook */
+    char *token;             /* token = VALUE: Authorization: Bearer */
+    char *content_type;      /* content_type = …; webhook only; default application/json */
     uint64_t batch_bytes;    /* batch_bytes = 256K: most body bytes of one request (pure, batch) */
     uint32_t batch_records;  /* batch_records = 0: no limit */
     uint64_t progress_ns;    /* progress_timeout = 10s: connect or send without any progress */
@@ -45,6 +49,27 @@ struct config_output {
     uint64_t total_ns;       /* total_timeout = 5m: one whole exchange */
     uint64_t backoff_min_ns; /* backoff_min = 100ms */
     uint64_t backoff_max_ns; /* backoff_max = 60s */
+    /* link = HOST:PORT, with all of the following. One key is one host: outputs with the same key have the
+     * same host and port, and those with the same host and port the same key. */
+    char *link_text; /* "host:port" in one form: lower case, an IPv6 address in brackets */
+    char link_host[RESOLVER_NAME_MAX + 1]; /* as addresses_init takes it */
+    uint16_t link_port;
+    bool link_literal; /* the host is an address */
+    unsigned link_line;
+    uint8_t link_key[LINK_KEY_BYTES]; /* key = BASE64: public, of the receiving host; never weak */
+    unsigned link_key_line;           /* 0: none */
+    uint32_t link_mtu;                /* mtu = 65507: the most bytes of UDP payload; from 1200 on */
+};
+
+/* A host that may send here, over links. */
+struct config_peer {
+    unsigned line;               /* of its section, for messages */
+    char *name;                  /* [peer NAME]: what apps here know it by */
+    uint8_t key[LINK_KEY_BYTES]; /* key = BASE64: public, never weak; no two peers have the same */
+    unsigned key_line;           /* 0: none */
+    char **apps; /* apps = A, B: what it may send to; apps of this host, each once, at least one */
+    unsigned app_count;
+    unsigned apps_line;
 };
 
 struct config_app {
@@ -72,19 +97,31 @@ struct config {
     uint64_t body_memory; /* body_memory = 64M: all bodies being received together */
     uint64_t request_ns;  /* request_timeout = 30s: a request's head and body have to be in */
     uint64_t idle_ns;     /* idle_timeout = 60s: a kept-alive connection without a request */
+    char *link;           /* text of link = ADDRESS:PORT: where links from peers come in; NULL: none do */
+    unsigned link_line;
+    struct sockaddr_storage link_address;
+    socklen_t link_address_len;
+    /* key = PATH of the host's key file, or the key's text from a credential or the environment; at most one
+     * of both is set, and one of them if anything here is a link. host/key_file.h reads it. */
+    char *key_path;
+    char *key_text; /* a valid one */
+    unsigned key_line;
+    uint64_t link_window; /* link_window = 16M: the most memory of one peer's records; 2M to 1G */
     unsigned app_count;
     struct config_app *apps;
     unsigned output_count;
     struct config_output *outputs;
+    unsigned peer_count;
+    struct config_peer *peers;
 };
 
 /* Reads FILE. On failure returns PE_CONFIG (or the negative errno of the file) with one line in `error`:
  * "FILE:LINE: what, and what to do" (without a line if the file cannot be read), the nearest known name for
  * an unknown section, key, app or mode included. Every problem a file can have by itself is found here:
  * unknown names, bad numbers, sizes, times and URLs, duplicates, an output of an unknown app, an inner outlet
- * to an unknown app, a missing module key, http beyond loopback without a token. No message holds a value
- * that came from a file, the environment or a credential, a token, or a URL. On failure nothing is left to
- * dispose of. */
+ * to an unknown app, a missing module key, http beyond loopback without a token, two peers with one key, a
+ * link without a host key. No message holds a value that came from a file, the environment or a credential, a
+ * token, a private key, or a URL. On failure nothing is left to dispose of. */
 int config_load(struct config *config, const char *path, char *error, size_t error_size);
 
 /* The same from memory. `path` is what messages call it and where relative paths start. */

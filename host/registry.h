@@ -1,5 +1,5 @@
-/* What runs in this host, as the front sees it: apps, outlets and loops, by name. Made before the threads
- * start. */
+/* What runs in this host, as the front sees it: apps, outlets, links and loops, by name. Made before the
+ * threads start. */
 #ifndef PURE_HOST_REGISTRY_H
 #define PURE_HOST_REGISTRY_H
 
@@ -8,6 +8,8 @@
 #include "core/outlet.h"
 #include "host/config.h"
 #include "host/inbox.h"
+#include "link/link.h"
+#include "link/link_listener.h"
 
 enum app_condition {
     APP_RUNNING,
@@ -34,15 +36,33 @@ struct app_report {
 
 struct registry_app {
     const char *name;
-    struct inbox inbox;
+    struct inbox inbox; /* from the front */
+    struct inbox links; /* from the listener of links; all zero where no peer may send to the app */
     struct app_report report;
     char failure[256]; /* why it is suspended from the start (its module), or ""; never changes */
 };
+
+static inline bool registry_app_linked(const struct registry_app *app)
+{
+    return app->links.owner != NULL;
+}
+
+/* Any thread: bytes of runs in the app's inboxes, at about this moment. */
+static inline uint64_t registry_app_held(struct registry_app *app)
+{
+    return (uint64_t)record_queue_glance(&app->inbox.runs).held_bytes +
+           record_queue_glance(&app->links.runs).held_bytes;
+}
 
 struct registry_loop {
     const char *name; /* the thread's: pure-front, pure-own-0, pure-send-0 … */
     struct loop *loop;
     struct log *log;
+};
+
+struct registry_link {
+    const char *name; /* of the destination, "pi2.local:7071"; no two links have the same */
+    struct link_report *report;
 };
 
 struct registry {
@@ -53,6 +73,9 @@ struct registry {
     struct outlet **outlets;
     unsigned loop_count;
     struct registry_loop *loops;
+    unsigned link_count;
+    struct registry_link *links;
+    struct link_listener_report *listener; /* NULL: no links come in */
 };
 
 #endif

@@ -68,6 +68,11 @@ void initiator_restart(struct initiator *i)
     i->restarting = true;
 }
 
+void initiator_hurry(struct initiator *i, uint64_t until_ns)
+{
+    i->retry_ns = min_u64(i->retry_ns, until_ns);
+}
+
 /* --- INIT --- */
 
 static uint64_t init_due_ns(const struct initiator *i)

@@ -72,6 +72,9 @@ void initiator_want(struct initiator *i, bool wanted);
 /* Begins a new handshake as soon as the back-off allows, whatever session there is: it seems dead. */
 void initiator_restart(struct initiator *i);
 
+/* The next INIT is due at `until_ns` at the latest. */
+void initiator_hurry(struct initiator *i, uint64_t until_ns);
+
 /* When initiator_tick and then initiator_write have something to do; NEVER: nothing. */
 uint64_t initiator_next_ns(const struct initiator *i);
 

@@ -15,6 +15,7 @@
 #define PURE_LINK_LINK_H
 
 #include "core/addresses.h"
+#include "core/backoff.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/outlet.h"
@@ -35,7 +36,8 @@ struct link_options {
     uint32_t mtu;     /* the most bytes of UDP payload: MTU_BASE to MTU_MAX */
 };
 
-/* What a link says of itself; one writer, read by any thread. Counters, but for the last four. */
+/* What a link says of itself; one writer, read by any thread. Counters, but for the last four, which are as
+ * of now. */
 struct link_report {
     _Atomic uint64_t packets;        /* sent */
     _Atomic uint64_t bytes;          /* sent, of UDP payload */
@@ -57,15 +59,26 @@ struct link;
 
 struct link_socket {
     struct link *link;
-    int fd; /* -1: none */
-    int family;
-    bool segmentation;
-    bool closing;
-    unsigned sending; /* operations in flight */
+    int fd;            /* -1: none */
+    bool segmentation; /* batches are tried */
+    bool closing;      /* nothing new is sent from here */
+    unsigned sending;  /* buffers that are in flight from here */
     struct io_op receive, close;
 };
 
-struct link_buffer; /* link.c */
+/* A batch that is on its way into the kernel. */
+struct link_buffer {
+    struct link *link;
+    struct link_buffer *next; /* of the free ones */
+    struct link_socket *socket;
+    uint8_t *bytes; /* LINK_BATCH_BYTES */
+    struct link_batch batch;
+    uint32_t gone;  /* bytes of it that were handed over, where it goes datagram by datagram */
+    bool refused;   /* as a whole: it goes datagram by datagram for that */
+    bool failed;    /* in part, for whatever reason */
+    bool too_large; /* a datagram of it was refused for its size */
+    struct io_op op;
+};
 
 /* An output that goes over a link. */
 struct link_outlet {
@@ -73,6 +86,7 @@ struct link_outlet {
     struct link_output output;
     struct task task; /* runs when there was a push */
     struct link *link;
+    bool refused; /* by the receiver, and nothing stored since: it is said of the outlet */
 };
 
 struct link {
@@ -85,17 +99,29 @@ struct link {
     struct timer timer;
     struct link_sender sender;
     struct indices indices;
+    /* where to */
     struct addresses addresses;
+    struct resolver_address to; /* while there is a socket */
     struct resolver_request lookup;
     bool looking_up;
-    uint64_t lookup_again_ns;                          /* no lookup or socket is tried before */
-    struct link_socket sockets[LINK_SOCKETS], *socket; /* NULL: nothing can be sent */
-    struct link_buffer *buffers;                       /* LINK_BUFFERS of them */
+    uint64_t lookup_until_ns; /* looking_up: for how long */
+    struct backoff backoff;   /* of lookups and sockets that fail while nothing can be sent */
+    uint64_t rest_until_ns;   /* no such try before */
+    struct link_socket sockets[LINK_SOCKETS];
+    struct link_socket *socket; /* NULL: nothing can be sent */
+    struct link_buffer buffers[LINK_BUFFERS];
+    uint8_t *memory; /* theirs */
     struct link_buffer *free;
-    unsigned in_flight; /* buffers */
-    bool silent;        /* no answer: said once */
-    bool stopping, closed;
-    uint64_t stop_ends_ns;
+    /* what is said of it */
+    int trouble;         /* why nothing gets through; 0: it does, or nothing is to */
+    uint64_t trouble_ns; /* since when */
+    int said;            /* of it in the log, last; 0: nothing */
+    uint64_t say_ns;     /* nothing more of trouble before */
+    int send_error;      /* of the last datagram that the system was given; 0: it took it */
+    bool told_segmentation;
+    _Atomic bool hurried;
+    bool stopping;
+    uint64_t stop_until_ns; /* stopping: then what is in flight is given up */
 };
 
 /* On a loop that has room for 1 + outputs tasks and 1 timer. sodium_init() was called. 0, PE_KEY_WEAK,

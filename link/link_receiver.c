@@ -254,10 +254,24 @@ static void follow(struct link_peer *peer, uint64_t number, const struct link_ad
     peer->source = *source;
 }
 
+/* Whether a datagram may still be looked into in this round. */
+static bool use_quota(const struct link_receiver *r, struct link_quota *quota, size_t size)
+{
+    if (quota->round != r->round)
+        *quota = (struct link_quota){.round = r->round};
+    quota->used += size + LINK_QUOTA_BASE;
+    return quota->used <= LINK_QUOTA;
+}
+
 static int take_data(struct link_receiver *r, uint64_t now_ns, const struct link_address *source,
                      uint8_t *datagram, size_t size)
 {
     struct responder_packet opened;
+    int named = responder_named(&r->responder, datagram);
+    if (named < 0)
+        return named;
+    if (!use_quota(r, &r->peers[named]->quota, size))
+        return PE_LINK_QUOTA;
     int error = responder_open(&r->responder, now_ns, datagram, size, &opened);
     if (error < 0)
         return error;
@@ -282,6 +296,8 @@ int link_receiver_receive(struct link_receiver *r, uint64_t now_ns, const struct
         return take_data(r, now_ns, source, datagram, size);
     if (type != LINK_INIT)
         return PE_NOT_AUTHENTIC;
+    if (!use_quota(r, &r->strangers, size))
+        return PE_LINK_QUOTA;
     struct cookie_source from = cookie_source_of((const struct sockaddr *)&source->address);
     return responder_answer(&r->responder, now_ns, &from, (const struct link_init *)datagram, answer);
 }
@@ -289,6 +305,7 @@ int link_receiver_receive(struct link_receiver *r, uint64_t now_ns, const struct
 /* Those to whom records came are in the line. */
 void link_receiver_deliver(struct link_receiver *r)
 {
+    r->round++;
     for (struct link_peer *peer = r->queue; peer; peer = peer->next_queued)
         inlets_deliver(&peer->inlets);
 }

@@ -363,6 +363,12 @@ void link_sender_too_large(struct link_sender *l, uint64_t now_ns, uint32_t byte
     path_mtu_hint(&l->path, bytes, now_ns);
 }
 
+void link_sender_hurry(struct link_sender *l, uint64_t until_ns)
+{
+    initiator_hurry(&l->initiator, until_ns);
+    outputs_hurry(&l->outputs, until_ns);
+}
+
 void link_sender_close(struct link_sender *l)
 {
     l->stopping = true;

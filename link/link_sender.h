@@ -92,6 +92,9 @@ void link_sender_moved(struct link_sender *l, uint64_t now_ns);
 /* The system refused a datagram for its size: only `bytes` pass. */
 void link_sender_too_large(struct link_sender *l, uint64_t now_ns, uint32_t bytes);
 
+/* The host is about to stop: whatever rests, and is not tried again before, is at `until_ns`. */
+void link_sender_hurry(struct link_sender *l, uint64_t until_ns);
+
 /* The host stops: the next batch ends the session, and nothing follows. */
 void link_sender_close(struct link_sender *l);
 

@@ -310,7 +310,7 @@ void outputs_stored(struct outputs *o, const struct frame_stored *frame, uint64_
 /* What a reason means, and whether there is hope. */
 static int refusal(uint64_t reason, bool *for_ever)
 {
-    *for_ever = reason == REFUSED_NO_APP || reason == REFUSED_NOT_ALLOWED || reason == REFUSED_RETIRED;
+    *for_ever = reason == REFUSED_RETIRED; /* the others may be mended at the receiver */
     switch (reason) {
     case REFUSED_NO_APP:
         return PE_NO_APP;
@@ -349,4 +349,11 @@ void outputs_credit(struct outputs *o, uint64_t session_credit)
     o->session_credit = session_credit;
     for (uint32_t i = 0; i < o->count; i++)
         line_up(o, o->list[i]);
+}
+
+void outputs_hurry(struct outputs *o, uint64_t until_ns)
+{
+    for (uint32_t i = 0; i < o->count; i++)
+        o->list[i]->rest_until_ns = min_u64(o->list[i]->rest_until_ns, until_ns);
+    o->rests_ns = min_u64(o->rests_ns, until_ns);
 }

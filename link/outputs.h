@@ -111,4 +111,7 @@ void outputs_credit(struct outputs *o, uint64_t session_credit);
 /* Rests that are over end. */
 void outputs_expired(struct outputs *o, uint64_t now_ns);
 
+/* Rests end at `until_ns` at the latest. */
+void outputs_hurry(struct outputs *o, uint64_t until_ns);
+
 #endif

@@ -29,7 +29,7 @@ int path_init(struct path *p, uint32_t packets, uint64_t first, uint32_t mtu_lim
 void path_restart(struct path *p, uint64_t first, uint32_t mtu_limit, uint64_t now_ns)
 {
     struct sent sent = p->sent;
-    *p = (struct path){.sent = sent};
+    *p = (struct path){.sent = sent, .lost_packets = p->lost_packets};
     sent_restart(&p->sent, first);
     begin(p, mtu_limit, now_ns);
 }
@@ -127,6 +127,7 @@ static void packet_acked(void *context, uint64_t number, const struct sent_packe
 static void packet_lost(void *context, uint64_t number, const struct sent_packet *packet)
 {
     struct watcher *w = context;
+    w->path->lost_packets++;
     if (number >= w->path->moved_at)
         w->mtu_changed |= mtu_lost(&w->path->mtu, number, packet->bytes, w->now_ns);
 }

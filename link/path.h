@@ -28,6 +28,7 @@ struct path {
     struct pacer pacer;
     struct mtu mtu;
     uint64_t moved_at;      /* packets below this number left on another path */
+    uint64_t lost_packets;  /* declared lost so far, MTU probes too */
     uint64_t unasked_bytes; /* sent since a packet last asked to be acknowledged at once */
     uint32_t probes;        /* packets that a probe time-out still allows, whatever window and pacer say */
 };

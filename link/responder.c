@@ -327,6 +327,12 @@ static void confirm(struct responder *r, struct responder_peer *peer, uint64_t n
     }
 }
 
+int responder_named(const struct responder *r, const uint8_t *packet)
+{
+    const struct responder_session *s = indices_find(&r->indices, link_index_of(LINK_DATA, packet));
+    return s ? (int)s->peer : PE_EXPIRED;
+}
+
 int responder_open(struct responder *r, uint64_t now_ns, uint8_t *packet, size_t size,
                    struct responder_packet *opened)
 {

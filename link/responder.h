@@ -98,6 +98,10 @@ void responder_forget(struct responder *r, uint32_t peer);
 int responder_answer(struct responder *r, uint64_t now_ns, const struct cookie_source *source,
                      const struct link_init *init, uint8_t out[LINK_ANSWER_BYTES]);
 
+/* Whose session a DATA packet names, before anything is opened: a peer's number, or PE_EXPIRED. It may be
+ * anybody who names it. */
+int responder_named(const struct responder *r, const uint8_t *packet);
+
 struct responder_packet {
     uint32_t peer;
     bool confirmed; /* this packet confirmed its session: whose */

@@ -8,7 +8,7 @@
  *     options     what it is told                  request        heads
  *     connection  exchanges, their deadlines       batch          which records, and the body
  *     answer      what a reply says                retry_after    how long the peer asks to be left alone
- *     backoff     how long to rest by itself       core/addresses  where to
+ *     and of core: addresses (where to), backoff (how long to rest by itself)
  *     delivery    what answers mean for the records: stored, to be sent again, disabled
  *
  * The records lie in the outlet's queue:
@@ -26,7 +26,7 @@
 #include "core/resolver.h"
 #include "core/stream.h"
 #include "core/addresses.h"
-#include "wire/backoff.h"
+#include "core/backoff.h"
 #include "wire/batch.h"
 #include "wire/connection.h"
 #include "wire/options.h"

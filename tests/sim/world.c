@@ -201,6 +201,11 @@ unsigned sim_open_descriptors(const struct sim *sim)
     return sim->open;
 }
 
+void sim_close_descriptor(struct sim *sim, int fd)
+{
+    descriptor_close(sim, fd);
+}
+
 /* ---- The world ---- */
 
 struct sim *sim_new(uint64_t seed)

@@ -1,5 +1,5 @@
 /* The back-off: its bounds, its growth, its jitter. */
-#include "wire/backoff.h"
+#include "core/backoff.h"
 
 #include "core/clock.h"
 

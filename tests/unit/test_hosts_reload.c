@@ -118,6 +118,45 @@ static void what_cannot_change_is_named_and_stays(void **state)
     hosts_world_close(&world);
 }
 
+/* Public keys; whose does not matter. */
+#define KEY_A "PHeMdsnWZDJDbb7qWMobcZRzbIG/L3IcSe79r0PyFhg="
+#define KEY_B "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="
+
+static unsigned peer_waits(const char *name)
+{
+    char line[100];
+    snprintf(line, sizeof line, "reload: peer %s changes with the next start", name);
+    return world_logged(one, line);
+}
+
+static void links_and_peers_wait_for_a_restart(void **state)
+{
+    (void)state;
+    static const char more[] = "[app more]\nmodule = /sim/dst\n";
+    char text[1000];
+    snprintf(text, sizeof text,
+             APPS "%s[peer same]\nkey = " KEY_A "\napps = src, more\n[peer apps]\nkey = " KEY_B
+                  "\napps = src\n"
+                  "[peer gone]\nkey = EAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\napps = src\n",
+             more);
+    open_world(text);
+    reload("token = t\nlink = 0.0.0.0:7071\nkey = host.key\nlink_window = 4M\n" APPS
+           "%s[output src.cloud]\nlink = 10.0.0.9:7071\nkey = " KEY_B "\napp = a\n"
+           "[peer same]\nkey = " KEY_A "\napps = more, src\n[peer apps]\nkey = " KEY_B "\napps = more\n"
+           "[peer added]\nkey = EAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\napps = src\n",
+           more);
+    assert_int_equal(world_logged(one, "reload: [host] link changes with the next start"), 1);
+    assert_int_equal(world_logged(one, "reload: [host] key changes with the next start"), 1);
+    assert_int_equal(world_logged(one, "reload: [host] link_window changes with the next start"), 1);
+    assert_int_equal(world_logged(one, "reload: output src.cloud changes with the next start"), 1);
+    assert_int_equal(peer_waits("same"), 0);
+    assert_int_equal(peer_waits("apps"), 1);
+    assert_int_equal(peer_waits("gone"), 1);
+    assert_int_equal(peer_waits("added"), 1);
+    assert_int_equal(world_logged(one, "reload: done; 0 wires changed, 7 changes wait for a restart"), 1);
+    hosts_world_close(&world);
+}
+
 static void a_file_that_is_wrong_changes_nothing(void **state)
 {
     (void)state;
@@ -154,6 +193,7 @@ int main(void)
         cmocka_unit_test(a_new_url_takes_the_queue_along),
         cmocka_unit_test(a_disabled_output_is_tried_again_when_it_is_configured_anew),
         cmocka_unit_test(what_cannot_change_is_named_and_stays),
+        cmocka_unit_test(links_and_peers_wait_for_a_restart),
         cmocka_unit_test(a_file_that_is_wrong_changes_nothing),
         cmocka_unit_test(a_hundred_changes_in_a_row_lose_nothing),
     };

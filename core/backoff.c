@@ -1,4 +1,4 @@
-#include "wire/backoff.h"
+#include "core/backoff.h"
 
 #include "core/bytes.h"
 

@@ -1,9 +1,9 @@
-/* How long a wire rests after failures in a row: exponential back-off with full jitter above a minimum.
+/* How long an outlet rests after failures in a row: exponential back-off with full jitter above a minimum.
  *
- * After the n-th failure in a row the delay is uniform in [min, min(max, min * 2^n)]: many wires that failed
+ * After the n-th failure in a row the delay is uniform in [min, min(max, min * 2^n)]: many that failed
  * at the same moment do not come back at the same moment, and none comes back before `min`. */
-#ifndef PURE_WIRE_BACKOFF_H
-#define PURE_WIRE_BACKOFF_H
+#ifndef PURE_CORE_BACKOFF_H
+#define PURE_CORE_BACKOFF_H
 
 #include "core/random.h"
 
