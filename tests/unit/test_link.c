@@ -27,6 +27,7 @@ static void records_seed(uint64_t seed)
         run_for(w, 3 * NS_PER_MS);
     }
     run_until_freed(w, 5 * NS_PER_S);
+    run_for(w, NS_PER_S);
     for (unsigned k = 0; k < OUTPUTS; k++) {
         struct outlet *o = &w->links[0].outlets[k].outlet;
         assert_int_equal(w->links[0].stores[k].stored, w->links[0].pushed[k]);
