@@ -45,6 +45,7 @@ objects = $(patsubst %.c,$(B)/%.o,$(1))
 LIB_SRC := $(wildcard core/*.c uring/*.c link/*.c wire/*.c) $(filter-out host/main.c,$(wildcard host/*.c))
 SIM_SRC := $(wildcard tests/sim/*.c)
 EPOLL_SRC := $(filter-out %/main.c,$(wildcard experiments/epoll/*.c))
+PATH_SRC := $(addprefix experiments/path/,path.c control.c icmp.c)
 TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 APPS := $(patsubst host/apps/%.c,$(B)/apps/%.so,$(wildcard host/apps/*.c))
@@ -63,7 +64,7 @@ all: $(HOST) $(APPS) $(APP_HEADER)
 
 PACKAGES_build := gcc libc6-dev liburing-dev libsodium-dev libinih-dev
 PACKAGES_check := $(PACKAGES_build) libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 curl
-PACKAGES_bench := $(PACKAGES_build) wrk
+PACKAGES_bench := $(PACKAGES_build) wrk libenet-dev
 PACKAGES_deb := $(PACKAGES_build) dpkg-dev
 
 # $(call install_missing,PACKAGES): asks dpkg (20 ms), and apt-get only for what is not there.
@@ -109,8 +110,8 @@ $(LIB): $(call objects,$(LIB_SRC))
 	@rm -f $@
 	$(call say,AR,$@)ar rcs $@ $^
 
-# What tests are linked with besides the product: the simulated back end and the epoll one.
-$(SIM): $(call objects,$(SIM_SRC) $(EPOLL_SRC))
+# What tests are linked with besides the product: the simulated back end, the epoll one, the emulated path.
+$(SIM): $(call objects,$(SIM_SRC) $(EPOLL_SRC) $(PATH_SRC))
 	@rm -f $@
 	$(call say,AR,$@)ar rcs $@ $^
 

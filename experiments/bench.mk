@@ -1,6 +1,7 @@
 # The measuring programs and `make bench`; included by the Makefile. docs/benchmarks.md says what they do.
 #
 #     make bench BENCH=wires-1,wires-4 ROUNDS=5        RECORDS= and DURATION= change the length of a run
+#     make bench BENCH=links-lossy DURATION=15         needs root
 
 BENCH ?=
 ROUNDS ?= 5
@@ -9,14 +10,18 @@ DURATION ?= 3
 
 BENCH_COMMON := $(call objects,$(wildcard experiments/common/*.c))
 BENCH_REACTOR := $(call objects,experiments/reactor/reactor.c experiments/reactor/server.c)
-BENCH_PROGRAMS := $(addprefix $(B)/bench/,bench reactor sink faults pure-host-epoll)
+BENCH_RAW := $(call objects,experiments/raw/main.c experiments/raw/raw.c)
+BENCH_PROGRAMS := $(addprefix $(B)/bench/,bench reactor sink faults path tcp flooder pure-host-epoll raw-link raw-tcp)
 
 $(B)/bench/bench: $(call objects,$(wildcard experiments/bench/*.c)) $(BENCH_COMMON)
 $(B)/bench/reactor: $(B)/experiments/reactor/main.o $(BENCH_REACTOR) $(BENCH_COMMON)
 $(B)/bench/sink: $(B)/experiments/sink/main.o $(BENCH_REACTOR) $(BENCH_COMMON)
 $(B)/bench/faults: $(B)/experiments/faults/main.o $(BENCH_REACTOR) $(BENCH_COMMON)
+$(B)/bench/path: $(call objects,$(wildcard experiments/path/*.c))
+$(B)/bench/tcp: $(B)/experiments/tcp/main.o
+$(B)/bench/flooder: $(B)/experiments/flooder/main.o
 
-$(addprefix $(B)/bench/,bench reactor sink faults):
+$(addprefix $(B)/bench/,bench reactor sink faults path tcp flooder):
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^
 
@@ -25,9 +30,26 @@ $(B)/bench/pure-host-epoll: $(B)/experiments/epoll/main.o $(call objects,$(EPOLL
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(EXPORTS)
 
+# A transport alone between two processes: ours, and two others.
+$(B)/bench/raw-link: $(BENCH_RAW) $(call objects,$(wildcard experiments/raw/link_*.c)) \
+		$(call objects,experiments/raw/producer.c $(EPOLL_SRC)) $(LIB)
+$(B)/bench/raw-tcp: $(BENCH_RAW) $(B)/experiments/raw/tcp.o $(LIB)
+$(B)/bench/raw-enet: $(BENCH_RAW) $(B)/experiments/raw/enet.o $(LIB)
+$(B)/bench/raw-enet: LIBS += -lenet
+
+$(addprefix $(B)/bench/,raw-link raw-tcp raw-enet):
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# Only `make bench` has its package, and with DEPS=skip not even that. After the other programs, as both makes
+# would build what they share.
+raw-enet: bench-programs | deps-bench
+	@if echo '#include <enet/enet.h>' | $(CC) -E - >/dev/null 2>&1; then $(MAKE) $(B)/bench/raw-enet; \
+	else echo "no libenet-dev: link-raw runs without ENet"; fi
+
 bench-programs: $(BENCH_PROGRAMS) $(EXPERIMENT_APPS)
 
-bench: $(HOST) bench-programs
+bench: $(HOST) bench-programs raw-enet
 	$(B)/bench/bench -b $(B) -o build/bench.jsonl -p "$(BENCH)" -r $(ROUNDS) -n $(RECORDS) -d $(DURATION)
 
-.PHONY: bench bench-programs
+.PHONY: bench bench-programs raw-enet

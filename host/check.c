@@ -1,6 +1,7 @@
 #include "host/check.h"
 
 #include "host/config_values.h"
+#include "host/key_file.h"
 
 #define APP_OUTPUTS_MAX 256
 
@@ -100,9 +101,24 @@ unsigned check_apps(const struct config *config, const struct host_options *opti
     return problems;
 }
 
+unsigned check_key(const struct config *config, FILE *out)
+{
+    struct host_key key;
+    char why[512];
+    if (!config->key_path && !config->key_text)
+        return 0;
+    int error = key_file_of_config(config, &key, why, sizeof(why));
+    host_key_wipe(&key);
+    if (error == 0)
+        return 0;
+    fprintf(out, "pure-host: %s:%u: key: %s\n", config->path, config->key_line, why);
+    return 1;
+}
+
 struct check_result check_config(const struct config *config, const struct host_options *options, FILE *out)
 {
-    struct check_result result = {check_apps(config, options, out), false};
+    struct check_result result = {check_key(config, out), false};
+    result.problems += check_apps(config, options, out);
     result.kernel = kernel_refuses(options, out);
     return result;
 }

@@ -16,7 +16,10 @@ struct check_result {
  * section at fault. Returns how many. */
 unsigned check_apps(const struct config *config, const struct host_options *options, FILE *out);
 
-/* That, and asks for one back end. Starts nothing. */
+/* Reads the host's key, if the configuration names one. Returns how many problems it wrote, 0 or 1. */
+unsigned check_key(const struct config *config, FILE *out);
+
+/* Both, and asks for one back end. Starts nothing. */
 struct check_result check_config(const struct config *config, const struct host_options *options, FILE *out);
 
 #endif

@@ -3,6 +3,7 @@
 #include "host/cli_commands.h"
 #include "host/config_values.h"
 
+#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -21,12 +22,15 @@ static const struct command commands[] = {
     {"run", cli_run, TAKES_CONFIG, 0, 0, "run -c FILE",
      "Runs the host in the foreground. SIGTERM and SIGINT drain it and end it; SIGHUP reads FILE again.\n"},
     {"check", cli_check, TAKES_CONFIG, 0, 0, "check -c FILE",
-     "Checks the configuration, the apps' modules and the kernel, and starts nothing.\n"
-     "Prints each problem with its file, its line and the remedy, at most 20 of the file; modules and\n"
-     "the kernel are looked at once the file is right.\n"},
+     "Checks the configuration, the host's key, the apps' modules and the kernel, and starts nothing.\n"
+     "Prints each problem with its file, its line and the remedy, at most 20 of the file; the key, modules\n"
+     "and the kernel are looked at once the file is right.\n"},
+    {"key", cli_key, 0, 2, 2, "key new FILE | show FILE",
+     "new makes a host key and its file, mode 0600, and never replaces one. Both print the key's public\n"
+     "half, 44 characters: it is what other hosts write as key = in [peer] and in outputs that lead here.\n"},
     {"status", cli_show_status, TAKES_CONFIG | TAKES_URL | TAKES_JSON, 0, 0,
      "status [--json] [-c FILE | --url URL]",
-     "Shows the apps and outlets of a running host, what rests and why.\n"
+     "Shows the apps, outlets and links of a running host, what rests and why.\n"
      "--json prints the host's own answer.\n"},
     {"state", cli_show_state, TAKES_CONFIG | TAKES_URL, 1, 1, "state [-c FILE | --url URL] APP",
      "Prints what an app of a running host shows of its state.\n"},
@@ -202,6 +206,8 @@ static int run_command(const struct command *command, int argc, char **argv,
 
 int cli_main(int argc, char **argv, const struct host_options *options)
 {
+    if (sodium_init() < 0)
+        return cli_fail(CLI_FAILED, "libsodium does not start on this system");
     if (argc < 2)
         return cli_fail(CLI_USAGE, "no command: see pure-host --help");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {

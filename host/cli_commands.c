@@ -32,11 +32,11 @@ static const char *hint_on_listening(int error)
 {
     switch (error) {
     case -EADDRINUSE:
-        return ": another program, or another pure-host, listens there: end it, or change http in [host]";
+        return ": another program, or another pure-host, listens there: end it, or change the port in [host]";
     case -EACCES:
-        return ": ports below 1024 are for privileged programs: take a higher one for http in [host]";
+        return ": ports below 1024 are for privileged programs: take a higher one in [host]";
     case -EADDRNOTAVAIL:
-        return ": this machine has no such address: change http in [host] (ip address shows them)";
+        return ": this machine has no such address: change the address in [host] (ip address shows them)";
     default:
         return "";
     }
@@ -47,7 +47,7 @@ static const char *hint_on_listening(int error)
 static void explain_opening(const struct config *config, const struct host_options *options, int error,
                             const char *why)
 {
-    unsigned problems = check_apps(config, options, stderr);
+    unsigned problems = check_key(config, stderr) + check_apps(config, options, stderr);
     if (error != PE_CONFIG || problems == 0)
         cli_fail(status_of(error), "%s%s", why, hint_on_listening(error));
 }
@@ -86,14 +86,17 @@ int cli_check(const struct cli_arguments *arguments, const struct host_options *
     if (config_load_all(&config, arguments->config, &listener) < 0)
         return CLI_USAGE;
     struct check_result result = check_config(&config, options, stderr);
-    unsigned apps = config.app_count, outputs = config.output_count;
+    unsigned apps = config.app_count, outputs = config.output_count, peers = config.peer_count;
     config_dispose(&config);
     if (result.problems > 0)
         return CLI_USAGE;
     if (result.kernel)
         return CLI_KERNEL;
-    printf("%s is right: %u %s, %u %s\n", arguments->config, apps, apps == 1 ? "app" : "apps", outputs,
+    printf("%s is right: %u %s, %u %s", arguments->config, apps, apps == 1 ? "app" : "apps", outputs,
            outputs == 1 ? "output" : "outputs");
+    if (peers > 0)
+        printf(", %u %s", peers, peers == 1 ? "peer" : "peers");
+    putchar('\n');
     return CLI_DONE;
 }
 

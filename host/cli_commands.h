@@ -21,6 +21,7 @@ int cli_fail(enum cli_status status, const char *format, ...) __attribute__((for
 
 int cli_run(const struct cli_arguments *arguments, const struct host_options *options);
 int cli_check(const struct cli_arguments *arguments, const struct host_options *options);
+int cli_key(const struct cli_arguments *arguments, const struct host_options *options); /* cli_key.c */
 int cli_show_status(const struct cli_arguments *arguments, const struct host_options *options);
 int cli_show_state(const struct cli_arguments *arguments, const struct host_options *options);
 int cli_send(const struct cli_arguments *arguments, const struct host_options *options);

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#define NAME_WIDTH 28 /* of the first column, at most: a longer name has a line of its own */
-#define NAME_BYTES 160
+#define NAME_WIDTH 28  /* of the first column, at most: a longer name has a line of its own */
+#define NAME_BYTES 272 /* the longest host name, and its port */
 #define CELL_BYTES 24
 #define INDENT     4
 
@@ -16,7 +16,7 @@ struct screen {
     FILE *out;
     struct span outlets;
     uint64_t now_ms;
-    int name_width; /* of the first column of both tables */
+    int name_width; /* of the first column of all tables */
 };
 
 /* --- cells: text of a fixed width at most --- */
@@ -62,6 +62,29 @@ static void show_time(char *cell, uint64_t s)
         snprintf(cell, CELL_BYTES, "%llud", (ull)min_u64(s / 86400, 99999));
 }
 
+/* At most 7 columns: 0.052ms, 8.31ms, 120ms, 12s, …; none is known yet: "-". */
+static void show_rtt(char *cell, uint64_t ns)
+{
+    uint64_t us = ns / 1000;
+    if (ns == 0)
+        snprintf(cell, CELL_BYTES, "-");
+    else if (us < 1000)
+        snprintf(cell, CELL_BYTES, "0.%03llums", (ull)us);
+    else if (us < 10000)
+        snprintf(cell, CELL_BYTES, "%llu.%02llums", (ull)(us / 1000), (ull)(us % 1000 / 10));
+    else if (us < 10000000)
+        snprintf(cell, CELL_BYTES, "%llums", (ull)(us / 1000));
+    else
+        show_time(cell, us / 1000000);
+}
+
+/* A member, or nothing. */
+static struct span member_of(struct span object, const char *name)
+{
+    struct span value;
+    return cli_json_member(object, name, &value) ? value : span_of(NULL, 0);
+}
+
 static void text_of(struct span object, const char *name, char *text, size_t size)
 {
     struct span value;
@@ -85,6 +108,14 @@ static const char *bytes_of(struct span object, const char *name, char *cell)
     snprintf(cell, CELL_BYTES, "-");
     if (cli_json_number(object, name, &bytes) == 0)
         show_bytes(cell, bytes);
+    return cell;
+}
+
+static const char *rtt_of(struct span link, char *cell)
+{
+    uint64_t ns = 0;
+    cli_json_number(link, "rtt_ns", &ns);
+    show_rtt(cell, ns);
     return cell;
 }
 
@@ -115,6 +146,16 @@ static void name_of_outlet(struct span outlet, char *name)
     text_of(outlet, "app", app, sizeof(app));
     text_of(outlet, "output", output, sizeof(output));
     snprintf(name, NAME_BYTES, "%s.%s", app, output);
+}
+
+static void name_of_link(struct span link, char *name)
+{
+    text_of(link, "name", name, NAME_BYTES);
+}
+
+static void name_of_listener(struct span listener, char *name)
+{
+    text_of(listener, "address", name, NAME_BYTES);
 }
 
 /* --- rows and the lines below them --- */
@@ -232,19 +273,46 @@ static void show_outlet(const struct screen *s, struct span outlet)
     explain_outlet(s, outlet);
 }
 
+/* --- links --- */
+
+static void show_link(const struct screen *s, struct span link)
+{
+    char name[NAME_BYTES], cells[7][CELL_BYTES];
+    name_of_link(link, name);
+    show_name(s, name);
+    fprintf(s->out, "  %7s  %7s  %7s  %8s  %8s  %8s  %6s\n", rtt_of(link, cells[0]),
+            count_of(link, "packets", cells[1]), count_of(link, "lost", cells[2]),
+            count_of(link, "received", cells[3]), count_of(link, "handshakes", cells[4]),
+            count_of(link, "datagram_bytes", cells[5]), bytes_of(link, "window_bytes", cells[6]));
+}
+
+static void show_listener(const struct screen *s, struct span listener)
+{
+    char name[NAME_BYTES], cells[6][CELL_BYTES];
+    name_of_listener(listener, name);
+    show_name(s, name);
+    fprintf(s->out, "  %5s  %9s  %7s  %8s  %7s  %7s\n", count_of(listener, "peers", cells[0]),
+            count_of(listener, "datagrams", cells[1]), count_of(listener, "dropped", cells[2]),
+            count_of(listener, "unopened", cells[3]), count_of(listener, "sent", cells[4]),
+            count_of(listener, "send_errors", cells[5]));
+}
+
 /* --- the screen --- */
+
+static int name_width(struct span item, void (*name_of)(struct span item, char *name), int width)
+{
+    char name[NAME_BYTES];
+    name_of(item, name);
+    int size = (int)strlen(name);
+    return size > width && size <= NAME_WIDTH ? size : width;
+}
 
 static int widest(struct span array, void (*name_of)(struct span item, char *name), int width)
 {
     struct cli_json_items items = cli_json_items(array);
     struct span unnamed, item;
-    while (cli_json_next(&items, &unnamed, &item)) {
-        char name[NAME_BYTES];
-        name_of(item, name);
-        int size = (int)strlen(name);
-        if (size > width && size <= NAME_WIDTH)
-            width = size;
-    }
+    while (cli_json_next(&items, &unnamed, &item))
+        width = name_width(item, name_of, width);
     return width;
 }
 
@@ -269,15 +337,45 @@ static void show_title(const struct screen *s, struct span status)
             count_of(status, "connections", connections));
 }
 
+/* A host without links, and one of a version before them, has no tables of them. */
+static void show_links(const struct screen *s, struct span links)
+{
+    struct cli_json_items items = cli_json_items(links);
+    struct span unnamed, item;
+    if (!cli_json_next(&items, &unnamed, &item))
+        return;
+    fprintf(s->out, "\n%-*s  %7s  %7s  %7s  %8s  %8s  %8s  %6s\n", s->name_width, "link", "rtt", "packets",
+            "lost", "received", "sessions", "datagram", "window");
+    show_rows(s, links, show_link);
+}
+
+static void show_links_in(const struct screen *s, struct span listener)
+{
+    if (listener.size == 0)
+        return;
+    fprintf(s->out, "\n%-*s  %5s  %9s  %7s  %8s  %7s  %7s\n", s->name_width, "links in", "peers", "datagrams",
+            "dropped", "unopened", "sent", "failed");
+    show_listener(s, listener);
+}
+
+/* Of the first column of all tables. */
+static int width_of_names(const struct screen *s, struct span apps, struct span links, struct span listener)
+{
+    int width = widest(s->outlets, name_of_outlet, widest(apps, name_of_app, (int)strlen("output")));
+    width = widest(links, name_of_link, width);
+    return listener.size > 0 ? name_width(listener, name_of_listener, width) : width;
+}
+
 int cli_status_show(FILE *out, struct span json, uint64_t now_ms)
 {
-    struct span status, apps = span_of(NULL, 0);
-    struct screen s = {.out = out, .outlets = span_of(NULL, 0), .now_ms = now_ms};
+    struct span status;
+    struct screen s = {.out = out, .now_ms = now_ms};
     if (cli_json_whole(json, &status) < 0 || status.data[0] != '{')
         return PE_MALFORMED;
-    cli_json_member(status, "apps", &apps);
-    cli_json_member(status, "outlets", &s.outlets);
-    s.name_width = widest(s.outlets, name_of_outlet, widest(apps, name_of_app, (int)strlen("output")));
+    struct span apps = member_of(status, "apps"), links = member_of(status, "links");
+    struct span listener = member_of(status, "listener");
+    s.outlets = member_of(status, "outlets");
+    s.name_width = width_of_names(&s, apps, links, listener);
     show_title(&s, status);
     fprintf(out, "\n%-*s  %-9s  %7s  %7s  %7s  %5s  %5s\n", s.name_width, "app", "condition", "stored",
             "failed", "refused", "inbox", "of");
@@ -285,16 +383,17 @@ int cli_status_show(FILE *out, struct span json, uint64_t now_ms)
     fprintf(out, "\n%-*s  %-5s  %-8s  %6s  %8s  %7s  %7s  %7s  %5s  %5s\n", s.name_width, "output", "kind",
             "state", "since", "requests", "stored", "failed", "records", "held", "of");
     show_rows(&s, s.outlets, show_outlet);
+    show_links(&s, links);
+    show_links_in(&s, listener);
     return 0;
 }
 
 bool cli_status_suspended(struct span json, const char *app)
 {
-    struct span status, apps = span_of(NULL, 0), unnamed, item;
+    struct span status, unnamed, item;
     if (cli_json_whole(json, &status) < 0)
         return false;
-    cli_json_member(status, "apps", &apps);
-    struct cli_json_items items = cli_json_items(apps);
+    struct cli_json_items items = cli_json_items(member_of(status, "apps"));
     while (cli_json_next(&items, &unnamed, &item)) {
         char name[NAME_BYTES], condition[CELL_BYTES];
         name_of_app(item, name);

@@ -1,7 +1,7 @@
-/* The screen of `pure-host status`: a host's answer to GET /status as two tables, at most CLI_STATUS_WIDTH
- * columns wide (a longer name of an outlet is not cut). What explains a row (why an app waits or is
- * suspended, an outlet's last error) stands on lines of its own below it. A member that the host does not
- * give is shown as "-". */
+/* The screen of `pure-host status`: a host's answer to GET /status as tables (apps, outlets, links if there
+ * are any), at most CLI_STATUS_WIDTH columns wide (a longer name of an outlet or a link is not cut). What
+ * explains a row (why an app waits or is suspended, an outlet's last error) stands on lines of its own below
+ * it. A member that the host does not give is shown as "-". */
 #ifndef PURE_HOST_CLI_STATUS_H
 #define PURE_HOST_CLI_STATUS_H
 

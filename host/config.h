@@ -1,6 +1,6 @@
 /* The configuration file, read into plain structures; nothing is opened or started here. Fixed arrays of
  * pointers grow in doubling steps at load time only. All strings are owned by the config. Shapes and defaults
- * stand beside the fields. */
+ * stand beside the fields. Loading parses keys: sodium_init() was called. */
 #ifndef PURE_HOST_CONFIG_H
 #define PURE_HOST_CONFIG_H
 
@@ -16,7 +16,8 @@ enum output_kind { OUTPUT_WIRE, OUTPUT_INNER, OUTPUT_LINK };
 
 #define CONFIG_HTTP        "127.0.0.1:7070"
 #define CONFIG_HTTP_PORT   7070
-#define CONFIG_NAME_MAX    63 /* bytes of an app's, an output's or a peer's name */
+#define CONFIG_LINK_PORT   7071 /* as documented; none is listened at by default */
+#define CONFIG_NAME_MAX    63   /* bytes of an app's, an output's or a peer's name */
 #define CONFIG_TOKEN_MAX   1024
 #define CONFIG_APPS_MAX    1024
 #define CONFIG_OUTPUTS_MAX 4096

@@ -1,39 +1,25 @@
-#include "host/config_loader.h"
+#include "host/config_readers.h"
 
 #include "core/clock.h"
 #include "core/record.h"
 #include "host/config_values.h"
 #include "host/inbox.h"
 #include "host/module_path.h"
+#include "link/mtu.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A value: as it stands in the file (which messages may quote, unless it is a secret) and what it stands for.
- */
-struct value {
-    const char *written;
-    char *text;
-};
-
 enum applies { FOR_WEBHOOK = 1 << WIRE_WEBHOOK, FOR_BATCH = 1 << WIRE_BATCH, FOR_PURE = 1 << WIRE_PURE };
 #define FOR_WIRES (FOR_WEBHOOK | FOR_BATCH | FOR_PURE)
 #define FOR_INNER (1 << 8)
-#define FOR_ALL   (FOR_WIRES | FOR_INNER)
+#define FOR_LINK  (1 << 9)
+#define FOR_ALL   (FOR_WIRES | FOR_INNER | FOR_LINK)
 
-struct key {
-    const char *name;
-    int (*read)(struct config_loader *l, const struct key *key, void *field, const struct value *value);
-    size_t offset;     /* of the field in the section's structure */
-    uint64_t min, max; /* of numbers */
-    unsigned applies;  /* outputs: to which kinds and modes */
-};
+/* --- readers --- */
 
-/* --- readers: each leaves its field alone when it fails --- */
-
-static int keep_text(struct config_loader *l, char **field, const char *text)
+int config_keep_text(struct config_loader *l, char **field, const char *text)
 {
     char *copy = strdup(text);
     if (!copy)
@@ -43,12 +29,13 @@ static int keep_text(struct config_loader *l, char **field, const char *text)
     return 0;
 }
 
-static int read_arg(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+static int read_arg(struct config_loader *l, const struct config_key *key, void *field,
+                    const struct config_value *value)
 {
     struct config_app *app = field;
     (void)key;
     app->arg_line = l->line;
-    return keep_text(l, &app->arg, value->text);
+    return config_keep_text(l, &app->arg, value->text);
 }
 
 static bool printable(const char *text, char first)
@@ -59,34 +46,37 @@ static bool printable(const char *text, char first)
     return true;
 }
 
-static int read_content_type(struct config_loader *l, const struct key *key, void *field,
-                             const struct value *value)
+static int read_content_type(struct config_loader *l, const struct config_key *key, void *field,
+                             const struct config_value *value)
 {
     if (value->text[0] == '\0' || !printable(value->text, ' '))
         return config_fail(l, l->line, "%s: needs printable ASCII text, such as application/json", key->name);
-    return keep_text(l, field, value->text);
+    return config_keep_text(l, field, value->text);
 }
 
 /* A secret: no message holds it. */
-static int read_token(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+static int read_token(struct config_loader *l, const struct config_key *key, void *field,
+                      const struct config_value *value)
 {
     size_t size = strlen(value->text);
     if (size == 0 || size > CONFIG_TOKEN_MAX || !printable(value->text, '!'))
         return config_fail(l, l->line, "%s: needs 1 to %d printable ASCII characters without spaces",
                            key->name, CONFIG_TOKEN_MAX);
-    return keep_text(l, field, value->text);
+    return config_keep_text(l, field, value->text);
 }
 
-static int read_name(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+static int read_name(struct config_loader *l, const struct config_key *key, void *field,
+                     const struct config_value *value)
 {
     bool dots = key->max == EVENT_NAME_MAX;
     if (!value_is_name(value->text, key->max, dots ? "." : ""))
         return config_fail(l, l->line, "%s = %s: needs 1 to %u letters, digits, %s", key->name,
                            value->written, (unsigned)key->max, dots ? "'-', '_' or '.'" : "'-' or '_'");
-    return keep_text(l, field, value->text);
+    return config_keep_text(l, field, value->text);
 }
 
-static int read_count(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+static int read_count(struct config_loader *l, const struct config_key *key, void *field,
+                      const struct config_value *value)
 {
     uint64_t count;
     if (value_count(value->text, &count) < 0 || count < key->min || count > key->max)
@@ -96,7 +86,8 @@ static int read_count(struct config_loader *l, const struct key *key, void *fiel
     return 0;
 }
 
-static int read_loops(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+static int read_loops(struct config_loader *l, const struct config_key *key, void *field,
+                      const struct config_value *value)
 {
     uint64_t count;
     if (value_count(value->text, &count) < 0 || count != 1)
@@ -106,7 +97,7 @@ static int read_loops(struct config_loader *l, const struct key *key, void *fiel
     return 0;
 }
 
-static int check_size(struct config_loader *l, const struct key *key, const struct value *value,
+static int check_size(struct config_loader *l, const struct config_key *key, const struct config_value *value,
                       uint64_t *bytes)
 {
     char min[24], max[24];
@@ -118,7 +109,8 @@ static int check_size(struct config_loader *l, const struct key *key, const stru
                        key->name, value->written, min, max);
 }
 
-static int read_size(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+static int read_size(struct config_loader *l, const struct config_key *key, void *field,
+                     const struct config_value *value)
 {
     uint64_t bytes;
     if (check_size(l, key, value, &bytes) < 0)
@@ -127,7 +119,8 @@ static int read_size(struct config_loader *l, const struct key *key, void *field
     return 0;
 }
 
-static int read_size32(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+static int read_size32(struct config_loader *l, const struct config_key *key, void *field,
+                       const struct config_value *value)
 {
     uint64_t bytes;
     if (check_size(l, key, value, &bytes) < 0)
@@ -136,7 +129,8 @@ static int read_size32(struct config_loader *l, const struct key *key, void *fie
     return 0;
 }
 
-static int read_time(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+static int read_time(struct config_loader *l, const struct config_key *key, void *field,
+                     const struct config_value *value)
 {
     uint64_t ns;
     char min[24], max[24];
@@ -150,17 +144,19 @@ static int read_time(struct config_loader *l, const struct key *key, void *field
                        value->written, min, max);
 }
 
-static int read_store(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+static int read_store(struct config_loader *l, const struct config_key *key, void *field,
+                      const struct config_value *value)
 {
     if (strcmp(value->text, "memory") != 0)
         return config_fail(l, l->line, "%s = %s: this version keeps everything in memory: write %s = memory",
                            key->name, value->written, key->name);
-    return keep_text(l, field, value->text);
+    return config_keep_text(l, field, value->text);
 }
 
 /* A path with a slash is relative to the configuration's directory; without one it is a name among the
  * installed apps. */
-static int read_module(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+static int read_module(struct config_loader *l, const struct config_key *key, void *field,
+                       const struct config_value *value)
 {
     struct config_app *app = field;
     char path[4096];
@@ -170,85 +166,68 @@ static int read_module(struct config_loader *l, const struct key *key, void *fie
     if (module_path(path, sizeof(path), l->directory, value->text) < 0)
         return config_fail(l, l->line, "%s = %s: the path is too long", key->name, value->written);
     app->module_line = l->line;
-    return keep_text(l, &app->module, path);
+    return config_keep_text(l, &app->module, path);
 }
 
-static int read_port(const char *text, uint16_t *port)
+int config_read_address(struct config_loader *l, const struct config_key *key,
+                        const struct config_value *value, const char *clients, const char *examples,
+                        unsigned port, struct sockaddr_storage *address, socklen_t *len)
 {
-    uint64_t number;
-    if (value_count(text, &number) < 0 || number > UINT16_MAX)
-        return PE_CONFIG;
-    *port = (uint16_t)number;
+    struct sockaddr_storage read;
+    if (value_address(value->text, &read, len) < 0)
+        return config_fail(l, l->line, "%s = %s: needs an IP address and a port, such as %s", key->name,
+                           value->written, examples);
+    if (((struct sockaddr_in *)&read)->sin_port == 0)
+        return config_fail(l, l->line,
+                           "%s = %s: port 0 is none that %s could be given: write one from 1 to 65535, such "
+                           "as %u",
+                           key->name, value->written, clients, port);
+    *address = read;
     return 0;
 }
 
-/* "ADDRESS:PORT" or "[ADDRESS]:PORT"; the address is cut off in place. */
-static int read_address(char *text, struct sockaddr_storage *address, socklen_t *len)
+static int read_http(struct config_loader *l, const struct config_key *key, void *field,
+                     const struct config_value *value)
 {
-    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
-    char *colon = strrchr(text, ':');
-    uint16_t port;
-    if (!colon || read_port(colon + 1, &port) < 0)
+    struct config *config = l->config;
+    if (config_read_address(l, key, value, "clients", "127.0.0.1:7070 or [::1]:7070", CONFIG_HTTP_PORT,
+                            &config->http_address, &config->http_address_len) < 0)
         return PE_CONFIG;
-    *colon = '\0';
-    memset(address, 0, sizeof(*address));
-    if (text[0] == '[' && colon[-1] == ']') {
-        colon[-1] = '\0';
-        v6->sin6_family = AF_INET6;
-        v6->sin6_port = htons(port);
-        *len = sizeof(*v6);
-        return inet_pton(AF_INET6, text + 1, &v6->sin6_addr) == 1 ? 0 : PE_CONFIG;
-    }
-    v4->sin_family = AF_INET;
-    v4->sin_port = htons(port);
-    *len = sizeof(*v4);
-    return inet_pton(AF_INET, text, &v4->sin_addr) == 1 ? 0 : PE_CONFIG;
+    return config_keep_text(l, field, value->text);
 }
 
-static int read_http(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+int config_check_only(struct config_loader *l, const struct config_key *key)
 {
-    struct sockaddr_storage address;
-    socklen_t len;
-    char text[64];
-    if ((size_t)snprintf(text, sizeof(text), "%s", value->text) >= sizeof(text) ||
-        read_address(text, &address, &len) < 0)
-        return config_fail(l, l->line,
-                           "%s = %s: needs an IP address and a port, such as 127.0.0.1:7070 or "
-                           "[::1]:7070",
-                           key->name, value->written);
-    if (((struct sockaddr_in *)&address)->sin_port == 0) /* it lies there in an IPv6 address, too */
-        return config_fail(l, l->line,
-                           "%s = %s: port 0 is none that clients could be given: write one from 1 "
-                           "to 65535, such as 7070",
-                           key->name, value->written);
-    l->config->http_address = address;
-    l->config->http_address_len = len;
-    return keep_text(l, field, value->text);
+    static const char *const kinds[][2] = {{"inner", "an inner one"}, {"wire", "a wire"}, {"link", "a link"}};
+    for (unsigned i = 0; i < ARRAY_SIZE(kinds); i++) {
+        unsigned line = config_key_line(l, kinds[i][0]);
+        if (line > 0)
+            return config_fail(l, l->line, "%s: this output is %s already (line %u): keep one of the two",
+                               key->name, kinds[i][1], line);
+    }
+    return 0;
 }
 
-static int read_inner(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+static int read_inner(struct config_loader *l, const struct config_key *key, void *field,
+                      const struct config_value *value)
 {
     struct config_output *output = field;
-    if (config_key_line(l, "wire") > 0)
-        return config_fail(l, l->line, "inner: this output is a wire already (line %u): keep one of the two",
-                           config_key_line(l, "wire"));
+    if (config_check_only(l, key) < 0)
+        return PE_CONFIG;
     output->kind = OUTPUT_INNER;
     output->inner_line = l->line;
     return read_name(l, key, &output->inner_app, value);
 }
 
 /* No message quotes a URL: its query may be a secret. */
-static int read_wire(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+static int read_wire(struct config_loader *l, const struct config_key *key, void *field,
+                     const struct config_value *value)
 {
     struct config_output *output = field;
     struct url url;
     const char *why = "";
-    if (config_key_line(l, "inner") > 0)
-        return config_fail(l, l->line,
-                           "wire: this output is an inner one already (line %u): keep one of the "
-                           "two",
-                           config_key_line(l, "inner"));
+    if (config_check_only(l, key) < 0)
+        return PE_CONFIG;
     if (strncasecmp(value->text, "http://", 7) != 0 && strncasecmp(value->text, "https://", 8) != 0)
         return config_fail(l, l->line, "%s: the URL must begin with http://", key->name);
     if (url_parse(&url, value->text, &why) < 0)
@@ -260,10 +239,11 @@ static int read_wire(struct config_loader *l, const struct key *key, void *field
                            key->name);
     output->kind = OUTPUT_WIRE;
     output->url = url;
-    return keep_text(l, &output->url_text, value->text);
+    return config_keep_text(l, &output->url_text, value->text);
 }
 
-static int read_mode(struct config_loader *l, const struct key *key, void *field, const struct value *value)
+static int read_mode(struct config_loader *l, const struct config_key *key, void *field,
+                     const struct config_value *value)
 {
     static const char *const names[] = {
         [WIRE_WEBHOOK] = "webhook", [WIRE_BATCH] = "batch", [WIRE_PURE] = "pure"};
@@ -290,7 +270,7 @@ static int read_mode(struct config_loader *l, const struct key *key, void *field
 #define GIB           (1024 * MIB)
 #define HOUR          (3600 * NS_PER_S)
 
-static const struct key host_keys[] = {
+static const struct config_key host_keys[] = {
     {"name", read_name, HOST(name), 1, EVENT_NAME_MAX, 0},
     {"http", read_http, HOST(http), 0, 0, 0},
     {"token", read_token, HOST(token), 0, 0, 0},
@@ -302,22 +282,28 @@ static const struct key host_keys[] = {
     {"body_memory", read_size, HOST(body_memory), KIB, 64 * GIB, 0},
     {"request_timeout", read_time, HOST(request_ns), 100 * NS_PER_MS, 24 * HOUR, 0},
     {"idle_timeout", read_time, HOST(idle_ns), 100 * NS_PER_MS, 24 * HOUR, 0},
+    {"link", config_read_host_link, HOST(link), 0, 0, 0},
+    {"key", config_read_host_key, 0, 0, 0, 0},
+    {"link_window", read_size, HOST(link_window), 2 * MIB, GIB, 0},
 };
 
-static const struct key app_keys[] = {
+static const struct config_key app_keys[] = {
     {"module", read_module, 0, 0, 0, 0},
     {"arg", read_arg, 0, 0, 0, 0},
     {"inbox", read_size, APP(inbox_bytes), 64 * KIB, GIB, 0},
 };
 
-static const struct key output_keys[] = {
+static const struct config_key output_keys[] = {
     {"inner", read_inner, 0, 1, CONFIG_NAME_MAX, FOR_ALL},
     {"wire", read_wire, 0, 0, 0, FOR_ALL},
-    {"event", read_name, OUTPUT(event), 1, EVENT_NAME_MAX, FOR_INNER | FOR_PURE},
+    {"link", config_read_link, 0, 0, 0, FOR_ALL},
+    {"event", read_name, OUTPUT(event), 1, EVENT_NAME_MAX, FOR_INNER | FOR_LINK | FOR_PURE},
     {"queue", read_size, OUTPUT(queue_bytes), 4 * KIB, GIB, FOR_ALL},
     {"max_record", read_size32, OUTPUT(max_record), 1, 256 * MIB, FOR_ALL},
     {"mode", read_mode, OUTPUT(mode), 0, 0, FOR_WIRES},
-    {"app", read_name, OUTPUT(target_app), 1, CONFIG_NAME_MAX, FOR_PURE},
+    {"app", read_name, OUTPUT(target_app), 1, CONFIG_NAME_MAX, FOR_LINK | FOR_PURE},
+    {"key", config_read_link_key, 0, 0, 0, FOR_LINK},
+    {"mtu", read_count, OUTPUT(link_mtu), MTU_BASE, MTU_MAX, FOR_LINK},
     {"token", read_token, OUTPUT(token), 0, 0, FOR_WIRES},
     {"content_type", read_content_type, OUTPUT(content_type), 0, 0, FOR_WEBHOOK},
     {"batch_bytes", read_size, OUTPUT(batch_bytes), KIB, 256 * MIB, FOR_BATCH | FOR_PURE},
@@ -329,13 +315,19 @@ static const struct key output_keys[] = {
     {"backoff_max", read_time, OUTPUT(backoff_max_ns), NS_PER_MS, 24 * HOUR, FOR_WIRES},
 };
 
+static const struct config_key peer_keys[] = {
+    {"key", config_read_peer_key, 0, 0, 0, 0},
+    {"apps", config_read_apps, 0, 0, 0, 0},
+};
+
 static const struct {
-    const struct key *keys;
+    const struct config_key *keys;
     unsigned count;
 } tables[CONFIG_SECTIONS] = {
     [SECTION_HOST] = {host_keys, ARRAY_SIZE(host_keys)},
     [SECTION_APP] = {app_keys, ARRAY_SIZE(app_keys)},
     [SECTION_OUTPUT] = {output_keys, ARRAY_SIZE(output_keys)},
+    [SECTION_PEER] = {peer_keys, ARRAY_SIZE(peer_keys)},
 };
 
 _Static_assert(ARRAY_SIZE(host_keys) <= CONFIG_KEYS_MAX && ARRAY_SIZE(output_keys) <= CONFIG_KEYS_MAX,
@@ -349,6 +341,8 @@ static void *section_structure(struct config_loader *l)
         return &config->apps[config->app_count - 1];
     case SECTION_OUTPUT:
         return &config->outputs[config->output_count - 1];
+    case SECTION_PEER:
+        return &config->peers[config->peer_count - 1];
     default:
         return config;
     }
@@ -373,7 +367,7 @@ static int fail_unknown(struct config_loader *l, const char *name)
 int config_read_key(struct config_loader *l, const char *key, const char *written)
 {
     unsigned place = 0, count = tables[l->section].count;
-    const struct key *keys = tables[l->section].keys;
+    const struct config_key *keys = tables[l->section].keys;
     while (place < count && strcmp(keys[place].name, key) != 0)
         place++;
     if (place == count)
@@ -381,12 +375,14 @@ int config_read_key(struct config_loader *l, const char *key, const char *writte
     if (l->lines[place] > 0)
         return config_fail(l, l->line, "'%s' is given twice: it stands in line %u already", key,
                            l->lines[place]);
-    struct value value = {written, NULL};
+    struct config_value value = {written, NULL};
     char why[512];
     if (value_resolve(written, l->directory, &value.text, why, sizeof(why)) < 0)
         return config_fail(l, l->line, "%s: %s", key, why);
     char *field = (char *)section_structure(l) + keys[place].offset;
-    int error = keys[place].read(l, &keys[place], field, &value);
+    int error = keys[place].read != config_read_host_key && config_holds_private_key(value.text)
+                    ? config_fail_private_key(l, &keys[place])
+                    : keys[place].read(l, &keys[place], field, &value);
     value_dispose(value.text);
     l->lines[place] = l->line;
     return error;
@@ -409,8 +405,12 @@ static const char *applies_text(unsigned applies)
         return "wires with mode = pure";
     case FOR_BATCH | FOR_PURE:
         return "wires with mode = batch or pure";
-    case FOR_INNER | FOR_PURE:
-        return "inner outputs and wires with mode = pure";
+    case FOR_LINK:
+        return "links";
+    case FOR_LINK | FOR_PURE:
+        return "links and wires with mode = pure";
+    case FOR_INNER | FOR_LINK | FOR_PURE:
+        return "inner outputs, links and wires with mode = pure";
     default:
         return "wires";
     }
@@ -419,7 +419,9 @@ static const char *applies_text(unsigned applies)
 const char *config_misplaced_key(const struct config_loader *l, const struct config_output *output,
                                  const char **belongs)
 {
-    unsigned here = output->kind == OUTPUT_INNER ? FOR_INNER : 1u << output->mode;
+    unsigned here = output->kind == OUTPUT_INNER  ? FOR_INNER
+                    : output->kind == OUTPUT_LINK ? FOR_LINK
+                                                  : 1u << output->mode;
     for (unsigned i = 0; i < ARRAY_SIZE(output_keys); i++)
         if (l->lines[i] > 0 && !(output_keys[i].applies & here)) {
             *belongs = applies_text(output_keys[i].applies);

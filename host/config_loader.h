@@ -1,11 +1,19 @@
-/* Between config.c (the file, its sections, what must fit together) and config_keys.c (the keys and their
- * values). Nothing else includes it. */
+/* What the files of the configuration's loader share: config.c (the file and its lines), config_sections.c
+ * (how sections begin and end), config_keys.c and config_link_keys.c (the keys and their values),
+ * config_whole.c (what must fit together across sections). Nothing else includes it. */
 #ifndef PURE_HOST_CONFIG_LOADER_H
 #define PURE_HOST_CONFIG_LOADER_H
 
 #include "host/config.h"
 
-enum config_section { SECTION_NONE, SECTION_HOST, SECTION_APP, SECTION_OUTPUT, CONFIG_SECTIONS };
+enum config_section {
+    SECTION_NONE,
+    SECTION_HOST,
+    SECTION_APP,
+    SECTION_OUTPUT,
+    SECTION_PEER,
+    CONFIG_SECTIONS
+};
 
 /* The most keys a section knows. */
 #define CONFIG_KEYS_MAX 24
@@ -25,6 +33,7 @@ struct config_loader {
     unsigned section_line;
     unsigned section_problems;       /* `problems` when it began */
     unsigned host_line;              /* of [host]; 0: none */
+    bool host_failed;                /* [host] had a problem: what is missing there may be misspelt */
     unsigned lines[CONFIG_KEYS_MAX]; /* of the section's keys, by their place in its table; 0: not given */
 };
 
@@ -37,6 +46,20 @@ int config_fail_memory(struct config_loader *l);
 
 /* The section as messages call it. */
 const char *config_section_text(enum config_section section);
+
+/* A line with a section: ends the one before it, then begins this one. `text`: what stands between the
+ * brackets, "WORD" or "WORD NAME"; it is cut up. */
+int config_end_section(struct config_loader *l);
+void config_start_section(struct config_loader *l, char *text);
+
+/* Passes over the keys up to the next section. */
+void config_skip_section(struct config_loader *l);
+
+/* Once all sections have ended. */
+void config_check_whole(struct config_loader *l);
+
+/* NULL if there is none. */
+const struct config_app *config_find_app(const struct config *config, const char *name);
 
 /* Reads `key = written` into the current section's structure. 0 or PE_CONFIG. */
 int config_read_key(struct config_loader *l, const char *key, const char *written);

@@ -1,10 +1,13 @@
 #include "host/config_values.h"
 
 #include "core/clock.h"
+#include "wire/url.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -69,7 +72,78 @@ void value_show_time(char *text, size_t size, uint64_t ns)
     show_number(text, size, ns, time_units, ARRAY_SIZE(time_units));
 }
 
+/* --- addresses --- */
+
+static int read_port(const char *text, in_port_t *port)
+{
+    uint64_t number;
+    if (value_count(text, &number) < 0 || number > UINT16_MAX)
+        return PE_CONFIG;
+    *port = htons((uint16_t)number);
+    return 0;
+}
+
+/* `host`: without the port. */
+static int read_host(char *host, in_port_t port, struct sockaddr_storage *address, socklen_t *len)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
+    size_t size = strlen(host);
+    memset(address, 0, sizeof(*address));
+    if (size > 1 && host[0] == '[' && host[size - 1] == ']') {
+        host[size - 1] = '\0';
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = port;
+        *len = sizeof(*v6);
+        return inet_pton(AF_INET6, host + 1, &v6->sin6_addr) == 1 ? 0 : PE_CONFIG;
+    }
+    v4->sin_family = AF_INET;
+    v4->sin_port = port;
+    *len = sizeof(*v4);
+    return inet_pton(AF_INET, host, &v4->sin_addr) == 1 ? 0 : PE_CONFIG;
+}
+
+int value_address(const char *text, struct sockaddr_storage *address, socklen_t *len)
+{
+    const char *colon = strrchr(text, ':');
+    char host[64];
+    in_port_t port;
+    if (!colon || (size_t)(colon - text) >= sizeof(host) || read_port(colon + 1, &port) < 0)
+        return PE_CONFIG;
+    memcpy(host, text, (size_t)(colon - text));
+    host[colon - text] = '\0';
+    return read_host(host, port, address, len);
+}
+
+/* What stands between an http URL's slashes is such a place, except that its port may be left out. */
+int value_place(struct value_place *place, const char *text, const char **why)
+{
+    char url_text[sizeof(place->text) + 16];
+    struct url url;
+    const char *colon = strrchr(text, ':');
+    *why = "needs a host and a port, such as pi2.local:7071 or [fd00::2]:7071";
+    if (strpbrk(text, "/?#@") || !colon || strchr(colon, ']'))
+        return PE_CONFIG;
+    if ((size_t)snprintf(url_text, sizeof(url_text), "http://%s", text) >= sizeof(url_text)) {
+        *why = "the host is longer than 253 bytes";
+        return PE_CONFIG;
+    }
+    if (url_parse(&url, url_text, why) < 0)
+        return PE_CONFIG;
+    *place = (struct value_place){.port = url.port, .literal = url.literal};
+    memcpy(place->host, url.host, sizeof(place->host));
+    snprintf(place->text, sizeof(place->text), strchr(url.host, ':') ? "[%s]:%u" : "%s:%u", url.host,
+             url.port);
+    return 0;
+}
+
 /* --- indirect values --- */
+
+int value_path(const char *directory, const char *path, char **joined)
+{
+    int size = path[0] == '/' ? asprintf(joined, "%s", path) : asprintf(joined, "%s/%s", directory, path);
+    return size < 0 ? PE_CONFIG : 0;
+}
 
 ssize_t config_read_file(const char *path, void *bytes, size_t size)
 {

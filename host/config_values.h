@@ -4,7 +4,9 @@
 
 #include "core/bytes.h"
 #include "core/error.h"
+#include "core/resolver.h"
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 /* The longest value that a file, a credential or a variable of the environment may give. */
@@ -16,6 +18,21 @@ int value_count(const char *text, uint64_t *count);
 int value_size(const char *text, uint64_t *bytes);
 int value_time(const char *text, uint64_t *ns);
 
+/* "ADDRESS:PORT" or "[ADDRESS]:PORT": 0 or PE_CONFIG. The port may be 0; that of an IPv6 address lies where
+ * sin_port does, too. */
+int value_address(const char *text, struct sockaddr_storage *address, socklen_t *len);
+
+/* A destination: a name, an IPv4 address or an IPv6 one in brackets, and a port. */
+struct value_place {
+    char host[RESOLVER_NAME_MAX + 1];     /* lower case, without brackets */
+    char text[RESOLVER_NAME_MAX + 1 + 8]; /* the whole, in one form */
+    uint16_t port;                        /* not 0 */
+    bool literal;                         /* the host is an address */
+};
+
+/* 0, or PE_CONFIG with a reason (static). */
+int value_place(struct value_place *place, const char *text, const char **why);
+
 /* Writes a value back as people would, in the largest unit that divides it. `size` at least 24. */
 void value_show_size(char *text, size_t size, uint64_t bytes);
 void value_show_time(char *text, size_t size, uint64_t ns);
@@ -24,6 +41,9 @@ void value_show_time(char *text, size_t size, uint64_t ns);
  * (systemd's), or itself. One newline at the end of a file is cut. 0 and `*text`, which the caller disposes
  * of; else PE_CONFIG with a reason that does not hold the value. */
 int value_resolve(const char *written, const char *directory, char **text, char *why, size_t why_size);
+
+/* `path` as seen from `directory`; *joined is allocated. 0; PE_CONFIG: no memory. */
+int value_path(const char *directory, const char *path, char **joined);
 
 /* Reads a file from its start, at most `size` bytes. Their number or a negative errno. */
 ssize_t config_read_file(const char *path, void *bytes, size_t size);

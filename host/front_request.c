@@ -206,23 +206,6 @@ static void begin_events(struct client *c, const struct routed *to, const struct
     memset(b->epoch, 0, EPOCH_BYTES);
 }
 
-/* HOST/APP/OUTPUT */
-static bool stream_name(struct span name)
-{
-    unsigned slashes = 0;
-    if (name.size == 0 || name.size > SOURCE_NAME_MAX)
-        return false;
-    for (size_t i = 0; i < name.size; i++) {
-        if (name.data[i] != '/')
-            continue;
-        bool empty = i == 0 || i + 1 == name.size || name.data[i - 1] == '/';
-        if (empty)
-            return false;
-        slashes++;
-    }
-    return slashes == 2;
-}
-
 static int hex_digit(uint8_t byte)
 {
     if (byte >= '0' && byte <= '9')
@@ -247,8 +230,8 @@ static bool parse_epoch(struct span text, uint8_t epoch[EPOCH_BYTES])
 /* What is wrong with the head of a records request, or NULL; sets the body's numbers and epoch. */
 static const char *parse_records(struct front_body *b, const struct request_fields *fields)
 {
-    if (!stream_name(fields->stream))
-        return "Pure-Stream has to be HOST/APP/OUTPUT";
+    if (!run_stream_name(fields->stream))
+        return "Pure-Stream has to be HOST/APP/OUTPUT, without spaces";
     if (!parse_epoch(fields->epoch, b->epoch))
         return "Pure-Epoch has to be 32 hexadecimal digits";
     if (http_number(fields->first, VARINT_MAX, &b->next) < 0 || b->next == 0)
@@ -259,7 +242,7 @@ static const char *parse_records(struct front_body *b, const struct request_fiel
         return "Pure-Count has to be the number of records in the body";
     if (b->left - 1 > VARINT_MAX - b->next)
         return "Pure-First and Pure-Count are more than numbers go";
-    if (!route_event_name(fields->event))
+    if (!run_event_name(fields->event))
         return "Pure-Event has to be the name of an event";
     return NULL;
 }

@@ -31,19 +31,6 @@ static struct span behind(struct span span, size_t size)
     return span_of(span.data + size, span.size - size);
 }
 
-bool route_event_name(struct span name)
-{
-    if (name.size == 0 || name.size > EVENT_NAME_MAX)
-        return false;
-    for (size_t i = 0; i < name.size; i++) {
-        uint8_t b = name.data[i];
-        bool letter = (b | 0x20) >= 'a' && (b | 0x20) <= 'z';
-        if (!letter && !(b >= '0' && b <= '9') && b != '-' && b != '.' && b != '_' && b != '~')
-            return false;
-    }
-    return true;
-}
-
 #define APPS   "/apps/"
 #define EVENTS "/events/"
 
@@ -59,7 +46,7 @@ static struct routed find_in_app(const struct front *front, struct span path)
     if (begins(rest, EVENTS, sizeof EVENTS - 1)) {
         to.route = ROUTE_EVENTS;
         struct span event = behind(rest, sizeof EVENTS - 1);
-        if (route_event_name(event))
+        if (run_event_name(event))
             to.event = event;
     } else if (span_is(rest, "/records")) {
         to.route = ROUTE_RECORDS;

@@ -20,14 +20,11 @@ enum route {
 struct routed {
     enum route route;
     struct front_app *app;
-    struct span event; /* ROUTE_EVENTS: 1 to EVENT_NAME_MAX unreserved characters, or empty: not a name */
+    struct span event; /* ROUTE_EVENTS: as run_event_name has it, or empty: not a name */
 };
 
 /* `target`: a request target in origin or absolute form (RFC 9112 section 3.2); the query is ignored. */
 struct routed route_find(const struct front *front, struct span target);
-
-/* Letters, digits, "-", ".", "_" and "~" (RFC 3986 section 2.3), 1 to EVENT_NAME_MAX of them. */
-bool route_event_name(struct span name);
 
 /* "GET, HEAD" or "POST". */
 const char *route_allows(enum route route);

@@ -1,5 +1,5 @@
-/* What the files of the host share: host.c joins it, host_run.c runs and stops it, host_reload.c changes it.
- * Private to them. */
+/* What the files of the host share: host.c joins it, host_outlets.c what leaves it and host_listen.c what
+ * comes in over links; host_run.c runs and stops it, host_reload.c changes it. Private to them. */
 #ifndef PURE_HOST_HOST_PRIVATE_H
 #define PURE_HOST_HOST_PRIVATE_H
 
@@ -7,7 +7,10 @@
 #include "host/host.h"
 #include "host/log_pump.h"
 #include "host/log_writer.h"
+#include "host/link_inlets.h"
 #include "host/owned_app.h"
+#include "link/link.h"
+#include "link/link_listener.h"
 #include "wire/wire.h"
 
 #include <pthread.h>
@@ -29,6 +32,12 @@ struct host_thread {
     _Atomic int error; /* that ended its loop */
 };
 
+/* A host that may send here. */
+struct host_peer {
+    struct link_peer_access access;
+    bool *apps; /* by index: whether it may send there */
+};
+
 enum stop_phase { NOT_STOPPING, CLOSING, DRAINING, STOPPED };
 
 struct host {
@@ -36,7 +45,8 @@ struct host {
     struct config fitted;        /* `config`, but for connections: no more than there are descriptors for */
     struct config *current;      /* as of the last reload; NULL: none */
     struct host_options options;
-    struct host_thread *threads; /* [0]: the front's; then the owners'; then the sending loops' */
+    /* [0]: the front's; then the owners'; then the sending loops'; then the listener's, if links come in */
+    struct host_thread *threads;
     unsigned thread_count, owner_count, sender_count;
     struct resolver **resolvers; /* by sending loop */
     struct owned_app *apps;      /* config->app_count; app_count of them are made */
@@ -44,6 +54,16 @@ struct host {
     bool *feeds; /* [from * app_count + to] */
     struct wire *wires;
     unsigned wire_count;
+    struct host_key key;
+    struct link *links;
+    unsigned link_count;
+    struct link_outlet *link_outlets;
+    unsigned link_outlet_count;
+    struct link_inlets inlets;
+    struct link_listener listener;
+    bool inlets_open, listening;
+    struct host_peer *peers; /* peer_count of them */
+    unsigned peer_count;
     struct outlet *inners;
     unsigned inner_count;
     struct registry registry;
@@ -71,6 +91,32 @@ static inline struct host_thread *front_thread(struct host *h)
 
 /* Times of a stop (host_run.c). */
 void host_go_on_stopping(struct timer *timer, uint64_t now_ns);
+
+static inline struct host_thread *listen_thread(struct host *h)
+{
+    return h->config->link ? &h->threads[h->thread_count - 1] : NULL;
+}
+
+static inline struct link_random host_random(const struct host *h)
+{
+    return (struct link_random){h->options.fill_random, h->options.context};
+}
+
+/* An array of zeroed structures of any alignment up to a cache line: queues lie in them. */
+void *host_allocate(size_t count, size_t size);
+
+/* Its index; negative: none is made. */
+int host_find_app(const struct host *h, const char *name);
+
+unsigned host_count_outputs(const struct config *config, enum output_kind kind);
+
+/* All outlets, joined to their apps. */
+int host_open_outlets(struct host *h, char *why, size_t why_size);
+void host_dispose_outlets(struct host *h);
+
+/* What comes in over links, if the configuration has it. */
+int host_open_listener(struct host *h, char *why, size_t why_size);
+void host_dispose_listener(struct host *h);
 
 /* What the wire of this output is told; `source` (SOURCE_NAME_MAX + 1 bytes) is where its text lies. */
 void host_wire_options(struct host *h, const struct config_output *config, char *source,

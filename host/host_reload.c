@@ -54,6 +54,56 @@ static void compare_host(struct host *h, const struct config *to, unsigned *wait
         waits_for_restart(h, waiting, "[host] owners", "");
     if (from->connections != to->connections)
         waits_for_restart(h, waiting, "[host] connections", "");
+    if (!same_text(from->link, to->link))
+        waits_for_restart(h, waiting, "[host] link", "");
+    if (!same_text(from->key_path, to->key_path) || !same_text(from->key_text, to->key_text))
+        waits_for_restart(h, waiting, "[host] key", "");
+    if (from->link_window != to->link_window)
+        waits_for_restart(h, waiting, "[host] link_window", "");
+}
+
+static const struct config_peer *find_peer(const struct config *c, const char *name)
+{
+    for (unsigned i = 0; i < c->peer_count; i++) {
+        if (strcmp(c->peers[i].name, name) == 0)
+            return &c->peers[i];
+    }
+    return NULL;
+}
+
+static bool may_send_to(const struct config_peer *peer, const char *app)
+{
+    for (unsigned i = 0; i < peer->app_count; i++) {
+        if (strcmp(peer->apps[i], app) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The order of apps means nothing, and none is named twice. */
+static bool same_peer(const struct config_peer *a, const struct config_peer *b)
+{
+    if (memcmp(a->key, b->key, sizeof a->key) != 0 || a->app_count != b->app_count)
+        return false;
+    for (unsigned i = 0; i < a->app_count; i++) {
+        if (!may_send_to(b, a->apps[i]))
+            return false;
+    }
+    return true;
+}
+
+static void compare_peers(struct host *h, const struct config *to, unsigned *waiting)
+{
+    const struct config *from = h->config;
+    for (unsigned i = 0; i < from->peer_count; i++) {
+        const struct config_peer *was = &from->peers[i], *is = find_peer(to, was->name);
+        if (!is || !same_peer(was, is))
+            waits_for_restart(h, waiting, "peer ", was->name);
+    }
+    for (unsigned i = 0; i < to->peer_count; i++) {
+        if (!find_peer(from, to->peers[i].name))
+            waits_for_restart(h, waiting, "peer ", to->peers[i].name);
+    }
 }
 
 static void compare_apps(struct host *h, const struct config *to, unsigned *waiting)
@@ -80,12 +130,26 @@ static void name_output(const struct config_output *o, char *name, size_t size)
     name[app + 1 + output] = '\0';
 }
 
+static bool same_link(const struct config_output *a, const struct config_output *b)
+{
+    return same_text(a->link_text, b->link_text) &&
+           memcmp(a->link_key, b->link_key, sizeof a->link_key) == 0 &&
+           same_text(a->target_app, b->target_app) && same_text(a->event, b->event) &&
+           a->link_mtu == b->link_mtu;
+}
+
 static bool joined_alike(const struct config_output *was, const struct config_output *is)
 {
-    return was->kind == is->kind && was->queue_bytes == is->queue_bytes &&
-           was->max_record == is->max_record &&
-           (was->kind == OUTPUT_WIRE ||
-            (same_text(was->inner_app, is->inner_app) && same_text(was->event, is->event)));
+    if (was->kind != is->kind || was->queue_bytes != is->queue_bytes || was->max_record != is->max_record)
+        return false;
+    switch (was->kind) {
+    case OUTPUT_INNER:
+        return same_text(was->inner_app, is->inner_app) && same_text(was->event, is->event);
+    case OUTPUT_LINK:
+        return same_link(was, is);
+    default:
+        return true; /* what else a wire is changes at once */
+    }
 }
 
 static void compare_outputs(struct host *h, const struct config *to, unsigned *waiting)
@@ -161,6 +225,7 @@ void host_take_config(struct host *h, struct config *to)
     compare_host(h, to, &waiting);
     compare_apps(h, to, &waiting);
     compare_outputs(h, to, &waiting);
+    compare_peers(h, to, &waiting);
     unsigned changed = change_wires(h, to);
     take(h, to);
     log_line(log_of(h), LOG_NOTICE, "reload: done; %u wires changed, %u changes wait for a restart", changed,

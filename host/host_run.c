@@ -10,7 +10,7 @@
 #define CLOSE_NS     (1 * NS_PER_S)    /* for open requests */
 #define DRAIN_NS     (2 * NS_PER_S)    /* and then for what the inboxes and outlets hold */
 #define THREADS_NS   (1 * NS_PER_S)    /* and then for the threads to end, among it */
-#define END_NS       (500 * NS_PER_MS) /* in each sending loop, for its wires' connections to close */
+#define END_NS       (500 * NS_PER_MS) /* in each loop, for what it has in flight to end */
 #define LOG_NS       (300 * NS_PER_MS) /* and then for the last lines; and as long for their copy */
 #define JOIN_POLL_NS (1 * NS_PER_MS)
 
@@ -20,8 +20,7 @@
 static bool empty(const struct host *h)
 {
     for (unsigned i = 0; i < h->app_count; i++) {
-        struct registry_app *a = &h->apps[i].entry;
-        if (record_queue_glance(&a->inbox.runs).held_bytes > 0)
+        if (registry_app_held(&h->apps[i].entry) > 0)
             return false;
     }
     for (unsigned i = 0; i < h->registry.outlet_count; i++) {
@@ -96,6 +95,10 @@ void host_stop(struct host *h)
     front_stop(&h->front);
     for (unsigned i = 0; i < h->wire_count; i++)
         wire_hurry(&h->wires[i]);
+    for (unsigned i = 0; i < h->link_count; i++)
+        link_hurry(&h->links[i]);
+    if (h->listening)
+        link_inlets_hold(&h->inlets);
     enter_phase(h, CLOSING, loop->now_ns + CLOSE_NS);
     timer_set(&loop->timers, &h->stop_timer, loop->now_ns);
 }
@@ -156,26 +159,42 @@ static int take_signals(struct host *h)
 
 /* --- running --- */
 
-static bool wires_ended(const struct host_thread *t)
+static bool outlets_ended(const struct host_thread *t)
 {
-    for (unsigned i = 0; i < t->host->wire_count; i++) {
-        if (t->host->wires[i].loop == &t->loop && !wire_stopped(&t->host->wires[i]))
-            return false;
-    }
-    return true;
+    const struct host *h = t->host;
+    bool ended = true;
+    for (unsigned i = 0; i < h->wire_count; i++)
+        ended = ended && (h->wires[i].loop != &t->loop || wire_stopped(&h->wires[i]));
+    for (unsigned i = 0; i < h->link_count; i++)
+        ended = ended && (h->links[i].loop != &t->loop || link_stopped(&h->links[i]));
+    if (h->listening && h->listener.loop == &t->loop)
+        ended = ended && link_listener_stopped(&h->listener);
+    return ended;
 }
 
-/* The last steps of a sending loop: its wires close their connections, so that nothing is in flight when
- * their memory goes. */
-static int end_wires(struct host_thread *t)
+static void stop_outlets(struct host_thread *t)
 {
-    for (unsigned i = 0; i < t->host->wire_count; i++) {
-        if (t->host->wires[i].loop == &t->loop)
-            wire_stop(&t->host->wires[i]);
+    struct host *h = t->host;
+    for (unsigned i = 0; i < h->wire_count; i++) {
+        if (h->wires[i].loop == &t->loop)
+            wire_stop(&h->wires[i]);
     }
+    for (unsigned i = 0; i < h->link_count; i++) {
+        if (h->links[i].loop == &t->loop)
+            link_stop(&h->links[i]);
+    }
+    if (h->listening && h->listener.loop == &t->loop)
+        link_listener_stop(&h->listener);
+}
+
+/* The last steps of a loop: its wires close their connections, its links and the listener end their sessions,
+ * so that nothing is in flight when their memory goes. */
+static int end_outlets(struct host_thread *t)
+{
+    stop_outlets(t);
     uint64_t ends_ns = t->loop.now_ns + END_NS;
     int error = 0;
-    while (error == 0 && !wires_ended(t) && t->loop.now_ns < ends_ns) {
+    while (error == 0 && !outlets_ended(t) && t->loop.now_ns < ends_ns) {
         timer_set(&t->loop.timers, &t->end_timer, ends_ns);
         error = loop_step(&t->loop);
     }
@@ -189,7 +208,7 @@ static void *run_thread(void *argument)
     while (error == 0 && !atomic_load_explicit(&t->stop, memory_order_acquire))
         error = loop_step(&t->loop);
     if (error == 0)
-        error = end_wires(t);
+        error = end_outlets(t);
     if (error < 0) {
         atomic_store(&t->error, error);
         io_wake(t->host->threads[0].io);
@@ -303,15 +322,15 @@ int host_run(struct host *h)
 void host_end(struct host *h)
 {
     front_abort(&h->front);
-    for (unsigned i = 0; i < h->wire_count; i++)
-        wire_stop(&h->wires[i]);
+    for (unsigned i = 0; i < h->thread_count; i++)
+        stop_outlets(&h->threads[i]);
     log_writer_stop(&h->log_writer);
 }
 
 bool host_ended(const struct host *h)
 {
     bool ended = front_stopped(&h->front) && log_writer_stopped(&h->log_writer);
-    for (unsigned i = 0; i < h->wire_count; i++)
-        ended = ended && wire_stopped(&h->wires[i]);
+    for (unsigned i = 0; i < h->thread_count; i++)
+        ended = ended && outlets_ended(&h->threads[i]);
     return ended;
 }

@@ -3,12 +3,13 @@
 /* Results are small; shows take what is left, at most half. */
 #define RESULTS_BYTES (512 * 1024)
 
-/* How a run begins in the queue; its event, source, key and records follow, in this order. Only between
- * threads of one process: as the machine lays it out. */
+/* How a run begins in the queue; its event, source, identity, key and records follow, in this order. Only
+ * between threads of one process: as the machine lays it out. */
 struct run_head {
     uint8_t kind;
     uint8_t event_size;
     uint8_t source_size;
+    uint8_t identity_size;
     uint8_t key_size;
     uint32_t records;
     uint64_t first;
@@ -30,6 +31,37 @@ struct result_head {
 #define HEAD_BYTES_MAX (sizeof(struct run_head) + EVENT_NAME_MAX + SOURCE_NAME_MAX + IDEMPOTENCY_KEY_MAX)
 
 _Static_assert(RESULTS_BYTES / 2 >= INBOX_SHOWS / 2 * (SHOW_MAX + 64), "two shows at least");
+
+bool run_event_name(struct span name)
+{
+    if (name.size == 0 || name.size > EVENT_NAME_MAX)
+        return false;
+    for (size_t i = 0; i < name.size; i++) {
+        uint8_t b = name.data[i];
+        bool letter = (b | 0x20) >= 'a' && (b | 0x20) <= 'z';
+        if (!letter && !(b >= '0' && b <= '9') && b != '-' && b != '.' && b != '_' && b != '~')
+            return false;
+    }
+    return true;
+}
+
+bool run_stream_name(struct span name)
+{
+    unsigned slashes = 0;
+    if (name.size == 0 || name.size > SOURCE_NAME_MAX)
+        return false;
+    for (size_t i = 0; i < name.size; i++) {
+        if (name.data[i] <= ' ' || name.data[i] == 0x7f)
+            return false;
+        if (name.data[i] != '/')
+            continue;
+        bool empty = i == 0 || i + 1 == name.size || name.data[i - 1] == '/';
+        if (empty)
+            return false;
+        slashes++;
+    }
+    return slashes == 2;
+}
 
 int inbox_init(struct inbox *inbox, uint64_t capacity)
 {
@@ -99,7 +131,8 @@ void inbox_release(struct inbox *inbox, uint64_t bytes)
 
 static size_t run_size(const struct run *run, size_t size)
 {
-    return sizeof(struct run_head) + run->event.size + run->source.size + run->key.size + size;
+    return sizeof(struct run_head) + run->event.size + run->source.size + run->identity.size + run->key.size +
+           size;
 }
 
 static uint64_t result_bytes(bool show)
@@ -125,7 +158,7 @@ static uint8_t *put_span(uint8_t *at, struct span span)
 uint8_t *inbox_begin(struct inbox *inbox, const struct run *run, size_t size)
 {
     assert(run->event.size <= EVENT_NAME_MAX && run->source.size <= SOURCE_NAME_MAX &&
-           run->key.size <= IDEMPOTENCY_KEY_MAX);
+           run->identity.size <= SOURCE_NAME_MAX && run->key.size <= IDEMPOTENCY_KEY_MAX);
     bool show = run->kind == RUN_SHOW;
     if (show ? !show_fits(inbox, run_size(run, size))
              : inbox->result_room + result_bytes(false) > inbox->results.capacity)
@@ -137,6 +170,7 @@ uint8_t *inbox_begin(struct inbox *inbox, const struct run *run, size_t size)
         .kind = (uint8_t)run->kind,
         .event_size = (uint8_t)run->event.size,
         .source_size = (uint8_t)run->source.size,
+        .identity_size = (uint8_t)run->identity.size,
         .key_size = (uint8_t)run->key.size,
         .records = run->records,
         .first = run->first,
@@ -147,6 +181,7 @@ uint8_t *inbox_begin(struct inbox *inbox, const struct run *run, size_t size)
     memcpy(at, &head, sizeof head);
     at = put_span(at + sizeof head, run->event);
     at = put_span(at, run->source);
+    at = put_span(at, run->identity);
     return put_span(at, run->key);
 }
 
@@ -241,6 +276,7 @@ bool inbox_next_run(struct inbox *inbox, struct stream_position *at, struct run 
     const uint8_t *next = record.data + sizeof head;
     run->event = take_span(&next, head.event_size);
     run->source = take_span(&next, head.source_size);
+    run->identity = take_span(&next, head.identity_size);
     run->key = take_span(&next, head.key_size);
     run->bytes = take_span(&next, (size_t)(record.data + record.size - next));
     at->bytes += framed;

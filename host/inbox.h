@@ -1,12 +1,14 @@
-/* An app's inbox from the front: runs of events one way, their results the other, in the same order.
+/* An inbox of an app: runs of events one way, their results the other, in the same order.
  *
- * Producer: the front's thread. Consumer: the app's owner. A run is a head, its strings and its records
- * (record.h), appended as one record of a record queue; so is a result. Both queues are bounded, and room for
- * a run's result is set aside when the run is put.
+ * Producer: one thread, below called the front. An app that other hosts reach over links has a second inbox,
+ * whose front is the listener (host/link_inlets.h). Consumer: the app's owner. A run is a head, its strings
+ * and its records (record.h), appended as one record of a record queue; so is a result. Both queues are
+ * bounded, and room for a run's result is set aside when the run is put.
  *
  * Admission is early: at the head of a request the front reserves room for its whole body; above 75 % the
  * inbox refuses until what it holds is below 25 %. Bodies that are coming in have half of it reserved at
- * most: clients that announce much and send it slowly, or never, cannot keep others out. */
+ * most: clients that announce much and send it slowly, or never, cannot keep others out. The listener
+ * reserves nothing: what does not fit waits where it lies. */
 #ifndef PURE_HOST_INBOX_H
 #define PURE_HOST_INBOX_H
 
@@ -14,7 +16,7 @@
 #include "core/record_queue.h"
 
 #define EVENT_NAME_MAX      64
-#define SOURCE_NAME_MAX     200 /* HOST/APP/OUTPUT */
+#define SOURCE_NAME_MAX     200 /* HOST/APP/OUTPUT; also of an identity */
 #define IDEMPOTENCY_KEY_MAX 128
 #define EPOCH_BYTES         16
 #define SHOW_MAX            (64 * 1024) /* bytes of a shown state */
@@ -34,9 +36,10 @@ struct run {
     uint64_t base;              /* RUN_STREAM: how many its sender has been told are stored */
     uint8_t epoch[EPOCH_BYTES]; /* RUN_STREAM */
     struct span event;          /* name of the events */
-    struct span source;
-    struct span key;   /* RUN_EVENTS: the Idempotency-Key, or empty */
-    struct span bytes; /* the framed records */
+    struct span source;         /* as the app sees it */
+    struct span identity;       /* RUN_STREAM: what its cursor is known by; empty: the source */
+    struct span key;            /* RUN_EVENTS: the Idempotency-Key, or empty */
+    struct span bytes;          /* the framed records */
 };
 
 struct run_result {
@@ -65,13 +68,20 @@ struct inbox {
     bool refusing;
 };
 
+/* The name of an event: 1 to EVENT_NAME_MAX letters, digits, "-", ".", "_" and "~" (RFC 3986 section 2.3). */
+bool run_event_name(struct span name);
+
+/* The source of a RUN_STREAM: HOST/APP/OUTPUT, none of them empty, without spaces and control bytes, at most
+ * SOURCE_NAME_MAX bytes. So it is no identity of a link's stream, which has a space. */
+bool run_stream_name(struct span name);
+
 /* `capacity`: bytes of runs. 0 or a negative errno. */
 int inbox_init(struct inbox *inbox, uint64_t capacity);
 void inbox_dispose(struct inbox *inbox);
 
 /* --- the front --- */
 
-/* Bytes that a run of `bytes` takes with the longest head. */
+/* Bytes that a run of `bytes` takes with the longest head that has no identity. */
 uint64_t inbox_cost(uint64_t bytes);
 
 /* Sets `bytes` (the sum of the inbox_cost of what is to be put) aside for a body that is coming in. PE_FULL:

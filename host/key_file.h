@@ -10,8 +10,7 @@
 
 /* Reads a key file. Refused: what is no regular file, what others than its owner may read or write (unless it
  * lies in systemd's $CREDENTIALS_DIRECTORY, which sees to that itself), and what does not hold exactly one
- * private key. 0; else PE_CONFIG, or a negative errno of opening or reading, with a reason that begins with
- * the path and ends with the remedy, and `*key` zeroed. */
+ * private key. 0; else PE_CONFIG with a reason that begins with the path, and `*key` zeroed. */
 int key_file_read(const char *path, struct host_key *key, char *why, size_t why_size);
 
 /* The key that the configuration names, wherever it is. As above; PE_CONFIG also if it names none. */

@@ -106,10 +106,9 @@ static void write_apps(struct text *t, const struct registry *r)
         for (unsigned i = 0; i < r->app_count; i++)
             app_sample(t, app_metrics[m].name, r->apps[i], at(&r->apps[i]->report, app_metrics[m].offset));
     }
-    family(t, "pure_app_inbox_bytes", "gauge", "Bytes of runs in the app's inbox.");
+    family(t, "pure_app_inbox_bytes", "gauge", "Bytes of runs in the app's inboxes.");
     for (unsigned i = 0; i < r->app_count; i++)
-        app_sample(t, "pure_app_inbox_bytes", r->apps[i],
-                   record_queue_glance(&r->apps[i]->inbox.runs).held_bytes);
+        app_sample(t, "pure_app_inbox_bytes", r->apps[i], registry_app_held(r->apps[i]));
     family(t, "pure_app_suspended", "gauge", "1 if the app takes no events until the host is restarted.");
     for (unsigned i = 0; i < r->app_count; i++)
         app_sample(t, "pure_app_suspended", r->apps[i], is_suspended(r->apps[i]));
@@ -176,6 +175,77 @@ static void write_outlets(struct text *t, const struct registry *r)
     write_states(t, r);
 }
 
+/* --- links --- */
+
+static const struct metric link_metrics[] = {
+    {"pure_link_packets_total", "counter", "Packets sent.", offsetof(struct link_report, packets)},
+    {"pure_link_bytes_total", "counter", "Bytes sent, of UDP payload.", offsetof(struct link_report, bytes)},
+    {"pure_link_sends_total", "counter", "Operations that carried the packets sent.",
+     offsetof(struct link_report, sends)},
+    {"pure_link_received_total", "counter", "Packets received.", offsetof(struct link_report, received)},
+    {"pure_link_lost_total", "counter", "Packets taken as lost.", offsetof(struct link_report, lost)},
+    {"pure_link_dropped_total", "counter", "Datagrams that came and did not open.",
+     offsetof(struct link_report, dropped)},
+    {"pure_link_handshakes_total", "counter", "Sessions begun.", offsetof(struct link_report, handshakes)},
+    {"pure_link_ports_total", "counter", "Sockets opened.", offsetof(struct link_report, ports)},
+    {"pure_link_lookups_total", "counter", "Lookups of its name.", offsetof(struct link_report, lookups)},
+    {"pure_link_send_errors_total", "counter", "Sends that failed.",
+     offsetof(struct link_report, send_errors)},
+    {"pure_link_window_bytes", "gauge", "Congestion window.", offsetof(struct link_report, window_bytes)},
+    {"pure_link_datagram_bytes", "gauge", "Largest datagram of the path, of UDP payload.",
+     offsetof(struct link_report, datagram_bytes)},
+    {"pure_link_segmentation", "gauge", "1 if batches of packets leave in one send.",
+     offsetof(struct link_report, segmentation)},
+};
+
+static void link_label(struct text *t, const char *name, const struct registry_link *link)
+{
+    text_format(t, "%s{link=", name);
+    text_label(t, link->name);
+}
+
+static void write_links(struct text *t, const struct registry *r)
+{
+    for (unsigned m = 0; m < ARRAY_SIZE(link_metrics); m++) {
+        family(t, link_metrics[m].name, link_metrics[m].type, link_metrics[m].help);
+        for (unsigned i = 0; i < r->link_count; i++) {
+            link_label(t, link_metrics[m].name, &r->links[i]);
+            text_format(t, "} %llu\n", (ull)at(r->links[i].report, link_metrics[m].offset));
+        }
+    }
+    family(t, "pure_link_rtt_seconds", "gauge", "Smoothed round-trip time.");
+    for (unsigned i = 0; i < r->link_count; i++) {
+        uint64_t rtt_ns = counter_read(&r->links[i].report->rtt_ns);
+        link_label(t, "pure_link_rtt_seconds", &r->links[i]);
+        text_format(t, "} %llu.%09llu\n", (ull)(rtt_ns / NS_PER_S), (ull)(rtt_ns % NS_PER_S));
+    }
+}
+
+static const struct metric listener_metrics[] = {
+    {"pure_listen_datagrams_total", "counter", "Datagrams received from peers and others.",
+     offsetof(struct link_listener_report, datagrams)},
+    {"pure_listen_bytes_total", "counter", "Bytes of those, of UDP payload.",
+     offsetof(struct link_listener_report, bytes)},
+    {"pure_listen_dropped_total", "counter",
+     "Datagrams that were not authentic, replayed or of nobody known.",
+     offsetof(struct link_listener_report, dropped)},
+    {"pure_listen_unopened_total", "counter", "Datagrams dropped because their peer had sent its share.",
+     offsetof(struct link_listener_report, unopened)},
+    {"pure_listen_sent_total", "counter", "Datagrams sent.", offsetof(struct link_listener_report, sent)},
+    {"pure_listen_answers_total", "counter", "Datagrams sent that answer handshakes.",
+     offsetof(struct link_listener_report, answers)},
+    {"pure_listen_send_errors_total", "counter", "Sends that failed.",
+     offsetof(struct link_listener_report, send_errors)},
+};
+
+static void write_listener(struct text *t, const struct link_listener_report *report)
+{
+    for (unsigned m = 0; report && m < ARRAY_SIZE(listener_metrics); m++) {
+        family(t, listener_metrics[m].name, listener_metrics[m].type, listener_metrics[m].help);
+        text_format(t, "%s %llu\n", listener_metrics[m].name, (ull)at(report, listener_metrics[m].offset));
+    }
+}
+
 /* --- the front --- */
 
 static void front_sample(struct text *t, const char *name, const char *type, const char *help, uint64_t value)
@@ -209,4 +279,6 @@ void metrics_write(struct front *front, struct text *t)
     write_loops(t, front->registry);
     write_apps(t, front->registry);
     write_outlets(t, front->registry);
+    write_links(t, front->registry);
+    write_listener(t, front->registry->listener);
 }

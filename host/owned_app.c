@@ -28,6 +28,16 @@ static void suspend(struct owned_app *a, int error, const char *why)
              a->entry.name, why, pure_error_text(error));
 }
 
+static struct inbox_inlet *inbox_of(struct owned_app *a, unsigned inlet)
+{
+    return inlet < a->inbox_count ? &a->inboxes[inlet] : NULL;
+}
+
+static struct inner_inlet *inner_of(const struct owned_app *a, unsigned inlet)
+{
+    return inlet < a->inbox_count ? NULL : &a->inners[inlet - a->inbox_count];
+}
+
 /* --- units that did not succeed --- */
 
 /* The outlet has no room for this unit's sends: as far as they are known, which is up to the one that failed.
@@ -68,7 +78,8 @@ static void report_refused(struct owned_app *a)
 
 static unsigned *tries_of(struct owned_app *a)
 {
-    return a->inlet > 0 ? &a->inners[a->inlet - 1].tries : &a->tries;
+    struct inbox_inlet *inbox = inbox_of(a, a->inlet);
+    return inbox ? &inbox->tries : &inner_of(a, a->inlet)->tries;
 }
 
 /* Undoes the unit at hand. Returns whether it is to be refused: it has failed often enough. */
@@ -186,170 +197,27 @@ static enum given give(struct owned_app *a, struct events *left, bool whole)
     return left->records > 0 ? GIVEN_SOME : GIVEN_ALL;
 }
 
-/* --- the inbox --- */
+/* --- inboxes --- */
 
-static void finish_run(struct owned_app *a, int error, uint64_t stored, struct span text)
-{
-    struct run_result result = {.error = error, .stored = stored, .text = text};
-    inbox_put_result(&a->entry.inbox, &result);
-    a->inbox_done = a->inbox_at;
-    a->current.under_way = false;
-}
-
-static void finish(struct owned_app *a, int error, uint64_t stored)
-{
-    finish_run(a, error, stored, span_of(NULL, 0));
-}
-
-static uint64_t stored_count(const struct owned_app *a)
-{
-    return counter_read(&a->entry.report.stored);
-}
-
-static void show(struct owned_app *a)
-{
-    sink_clear(&a->show);
-    int failure = a->state.app->show ? a->state.app->show(a->state.state, &a->show) : 0;
-    int error = a->show.error ? a->show.error : failure ? PE_APP_FAILED : 0;
-    finish_run(a, error, stored_count(a), span_of(a->show.data, error ? 0 : a->show.size));
-}
-
-static void report_news(struct owned_app *a, const struct run *run, enum stream_news news)
-{
-    int size = (int)run->source.size;
-    const char *source = (const char *)run->source.data;
-    uint64_t epochs = counter_read(&a->entry.report.epochs);
-    if (news == STREAM_NEW_EPOCH)
-        counter_add(&a->entry.report.epochs, 1);
-    if (news == STREAM_NEW_EPOCH && (epochs & (epochs + 1)) == 0) { /* the 1st, 2nd, 4th … */
-        log_line(a->log, LOG_WARNING,
-                 "app %s: %.*s began anew: its store was lost, it keeps none, or two hosts have one name; "
-                 "records count from %llu",
-                 a->entry.name, size, source, (unsigned long long)run->base);
-    } else if (news == STREAM_ROLLED_BACK) {
-        log_line(a->log, LOG_ERROR, "app %s: records of %.*s up to %llu were stored once and are lost here",
-                 a->entry.name, size, source, (unsigned long long)run->base);
-    } else if (news == STREAM_NEW && run->base > 0) {
-        log_line(a->log, LOG_WARNING, "app %s: %.*s is new here and begins behind record %llu", a->entry.name,
-                 size, source, (unsigned long long)run->base);
-    }
-}
-
-/* Leaves out what is stored already. False: the run is finished. */
-static bool enter_stream(struct owned_app *a, struct events *left)
-{
-    struct stream_cursor *cursor;
-    enum stream_news news;
-    int error = streams_find(&a->streams, &a->current.run, &cursor, &news);
-    if (error < 0) {
-        finish(a, error, error == PE_STREAM_GAP ? a->current.run.base : 0);
-        return false;
-    }
-    report_news(a, &a->current.run, news);
-    if (left->first > cursor->stored + 1) {
-        finish(a, PE_STREAM_GAP, cursor->stored);
-        return false;
-    }
-    uint64_t known = min_u64(cursor->stored + 1 - left->first, left->records);
-    if (known > 0) {
-        struct record_scan scan = record_scan(left->bytes, left->bytes.size, known);
-        left->bytes = span_of(left->bytes.data + scan.bytes, left->bytes.size - scan.bytes);
-        left->first += known;
-        left->records -= known;
-        counter_add(&a->entry.report.duplicates, known);
-    }
-    if (left->records == 0)
-        finish(a, 0, cursor->stored);
-    return left->records > 0;
-}
-
-static bool enter_events(struct owned_app *a, struct events *left)
-{
-    uint64_t stored;
-    if (a->current.run.key.size > 0 && keys_find(&a->keys, a->current.run.key, &stored)) {
-        finish(a, 0, stored);
-        return false;
-    }
-    if (left->records == 0)
-        finish(a, 0, stored_count(a));
-    return left->records > 0;
-}
-
-static void copy_text(char *to, struct span from)
-{
-    memcpy(to, from.data, from.size);
-    to[from.size] = '\0';
-}
-
-/* Begins the run just read. False: it is finished already. */
-static bool enter_run(struct owned_app *a)
-{
-    struct current_run *c = &a->current;
-    c->under_way = true;
-    if (suspended(a)) {
-        finish(a, PE_APP_SUSPENDED, 0);
-        return false;
-    }
-    if (c->run.kind == RUN_SHOW) {
-        show(a);
-        return false;
-    }
-    copy_text(c->event, c->run.event);
-    copy_text(c->source, c->run.source);
-    c->left = (struct events){.event = c->event,
-                              .source = c->source,
-                              .first = c->run.kind == RUN_STREAM ? c->run.first : stored_count(a) + 1,
-                              .time_ms = c->run.time_ms,
-                              .bytes = c->run.bytes,
-                              .records = c->run.records};
-    return c->run.kind == RUN_STREAM ? enter_stream(a, &c->left) : enter_events(a, &c->left);
-}
-
-static uint64_t stored_of_run(struct owned_app *a)
-{
-    return a->current.run.kind == RUN_STREAM ? a->current.left.first - 1 : stored_count(a);
-}
-
-/* Moves the stream's cursor over what the run has given so far. */
-static void move_cursor(struct owned_app *a)
-{
-    if (a->current.run.kind != RUN_STREAM)
-        return;
-    struct stream_cursor *cursor;
-    enum stream_news news;
-    int error = streams_find(&a->streams, &a->current.run, &cursor, &news);
-    assert(error == 0); /* it was found when the run was entered, and only its own app moves it */
-    (void)error;
-    cursor->stored = a->current.left.first - 1;
-}
-
-static void finish_stored(struct owned_app *a)
-{
-    struct span key = a->current.run.key;
-    if (a->current.run.kind == RUN_EVENTS && key.size > 0 && keys_add(&a->keys, key, stored_count(a)) < 0)
-        log_line(a->log, LOG_ERROR, "app %s: no memory to remember an Idempotency-Key", a->entry.name);
-    finish(a, 0, stored_of_run(a));
-}
-
-static enum fed feed_from_inbox(struct owned_app *a)
+static enum fed feed_from_inbox(struct owned_app *a, struct inbox_inlet *inbox)
 {
     for (;;) {
-        if (!a->current.under_way) {
+        if (!inbox->under_way) {
             if (budget_spent(a))
                 return FED_BUDGET;
-            if (!inbox_next_run(&a->entry.inbox, &a->inbox_at, &a->current.run))
+            if (!inbox_inlet_next(inbox))
                 return FED_ALL;
-            if (!enter_run(a))
+            if (!inbox_inlet_enter(inbox))
                 continue;
         }
-        enum given given = give(a, &a->current.left, a->current.run.kind == RUN_EVENTS);
-        move_cursor(a);
+        enum given given = give(a, inbox_inlet_left(inbox), inbox->run.kind == RUN_EVENTS);
+        inbox_inlet_given(inbox);
         if (given == GIVEN_ALL)
-            finish_stored(a);
+            inbox_inlet_stored(inbox);
         else if (given == GIVEN_SOME)
             return FED_BUDGET;
         else if (unit_failed(a))
-            finish(a, PE_APP_FAILED, stored_of_run(a));
+            inbox_inlet_refuse(inbox, PE_APP_FAILED);
         else
             return FED_WAIT;
         if (suspended(a))
@@ -394,35 +262,24 @@ static bool held_back(const struct owned_app *a, unsigned inlet, bool waiting)
 {
     if (a->full && inlet == a->full_inlet)
         return true;
-    return waiting && !(inlet > 0 && a->inners[inlet - 1].cyclic);
-}
-
-/* Whoever asks for the state of an app that waits is told, if no events came before. */
-static void show_while_waiting(struct owned_app *a)
-{
-    struct stream_position behind = a->inbox_at;
-    struct run run;
-    while (!a->current.under_way && inbox_next_run(&a->entry.inbox, &behind, &run) && run.kind == RUN_SHOW) {
-        a->inbox_at = behind;
-        a->current.run = run;
-        enter_run(a);
-    }
+    const struct inner_inlet *inner = inner_of(a, inlet);
+    return waiting && !(inner && inner->cyclic);
 }
 
 static bool take_turn(struct owned_app *a, bool waiting)
 {
     enum fed fed = FED_ALL;
-    unsigned first = a->next_inlet;
-    a->next_inlet = (first + 1) % (a->inner_count + 1);
-    if (waiting)
-        show_while_waiting(a);
-    for (unsigned i = 0; i <= a->inner_count && fed == FED_ALL; i++) {
-        a->inlet = (first + i) % (a->inner_count + 1);
+    unsigned first = a->next_inlet, count = a->inbox_count + a->inner_count;
+    a->next_inlet = (first + 1) % count;
+    for (unsigned i = 0; waiting && i < a->inbox_count; i++)
+        inbox_inlet_show(&a->inboxes[i]);
+    for (unsigned i = 0; i < count && fed == FED_ALL; i++) {
+        a->inlet = (first + i) % count;
         if (held_back(a, a->inlet, waiting))
             continue;
-        struct inner_inlet *inner = a->inlet > 0 ? &a->inners[a->inlet - 1] : NULL;
+        struct inner_inlet *inner = inner_of(a, a->inlet);
         a->turn.sparing = a->in_cycle && !(inner && inner->cyclic);
-        fed = inner ? feed_from_inner(a, inner) : feed_from_inbox(a);
+        fed = inner ? feed_from_inner(a, inner) : feed_from_inbox(a, inbox_of(a, a->inlet));
     }
     return fed == FED_BUDGET;
 }
@@ -441,19 +298,15 @@ static void commit(struct owned_app *a)
         if (inner->given.records != inner->outlet->queue.freed.records)
             outlet_stored(inner->outlet, inner->given);
     }
-    if (a->inbox_done.records != a->entry.inbox.runs.freed.records) {
-        inbox_free_to(&a->entry.inbox, a->inbox_done);
-        inbox_push_results(&a->entry.inbox);
-    }
+    for (unsigned i = 0; i < a->inbox_count; i++)
+        inbox_inlet_commit(&a->inboxes[i]);
 }
 
 /* A suspended app answers what comes in from outside, and holds the rest. */
 static void refuse_all(struct owned_app *a)
 {
-    if (a->current.under_way)
-        finish(a, PE_APP_SUSPENDED, a->current.run.kind == RUN_STREAM ? stored_of_run(a) : 0);
-    while (inbox_next_run(&a->entry.inbox, &a->inbox_at, &a->current.run))
-        enter_run(a);
+    for (unsigned i = 0; i < a->inbox_count; i++)
+        inbox_inlet_refuse_all(&a->inboxes[i]);
     commit(a);
 }
 
@@ -533,6 +386,17 @@ static void suspend_from_the_start(struct owned_app *a, const char *why)
     suspend(a, PE_MODULE, why);
 }
 
+static int open_inbox(struct owned_app *a, struct inbox *inbox, uint64_t capacity)
+{
+    int error = inbox_init(inbox, capacity);
+    if (error < 0)
+        return error;
+    inbox->owner = &a->loop->board;
+    inbox->owner_slot = a->task.slot;
+    inbox_inlet_init(&a->inboxes[a->inbox_count++], inbox, &a->intake);
+    return 0;
+}
+
 static int init_parts(struct owned_app *a, const struct config_app *config, const struct pure_app *app)
 {
     uint32_t outputs = 0;
@@ -540,9 +404,9 @@ static int init_parts(struct owned_app *a, const struct config_app *config, cons
         outputs++;
     int error = turn_init(&a->turn, outputs);
     if (error == 0)
-        error = inbox_init(&a->entry.inbox, config->inbox_bytes);
-    if (error == 0)
         error = loop_add(a->loop, &a->task);
+    if (error == 0)
+        error = open_inbox(a, &a->entry.inbox, config->inbox_bytes);
     return error;
 }
 
@@ -552,18 +416,22 @@ int owned_app_init(struct owned_app *a, const struct config_app *config, const s
     *a = (struct owned_app){.loop = loop, .log = log, .task.run = run};
     a->entry.name = config->name;
     timer_init(&a->retry, retry);
-    sink_init(&a->show, SHOW_MAX);
+    intake_init(&a->intake, &a->entry, &a->state, log);
     int error = init_parts(a, config, app);
     if (error < 0)
         return error;
-    a->entry.inbox.owner = &loop->board;
-    a->entry.inbox.owner_slot = a->task.slot;
     char reason[256];
     if (!app)
         suspend_from_the_start(a, why);
     else if (app_state_open(&a->state, app, config->arg, reason, sizeof reason) < 0)
         suspend_from_the_start(a, reason);
     return 0;
+}
+
+int owned_app_add_links(struct owned_app *a, uint64_t capacity)
+{
+    assert(a->inbox_count < APP_INBOXES);
+    return open_inbox(a, &a->entry.links, capacity);
 }
 
 int owned_app_add_inner(struct owned_app *a, struct outlet *outlet, const char *event, bool cyclic)
@@ -585,9 +453,8 @@ void owned_app_dispose(struct owned_app *a)
 {
     app_state_dispose(&a->state);
     inbox_dispose(&a->entry.inbox);
+    inbox_dispose(&a->entry.links);
     turn_dispose(&a->turn);
-    streams_dispose(&a->streams);
-    keys_dispose(&a->keys);
-    sink_dispose(&a->show);
+    intake_dispose(&a->intake);
     free(a->inners);
 }

@@ -1,6 +1,7 @@
 /* An app on its owner: the task that gives it events from its inlets, a turn at a time.
  *
- * Inlets: the inbox (from the front) and the inner outlets that end here, visited round-robin. A turn ends
+ * Inlets: the inboxes (from the front, and from the listener of links if other hosts may send here over
+ * links) and the inner outlets that end here, visited round-robin. A turn ends
  * when the inlets are empty, the budget is spent, or an outlet is over 75 %. Committing it, in this order:
  * the sends are pushed, then what was consumed is freed, then its results go back. (With a journal, all three
  * wait for the frame to be durable.)
@@ -9,18 +10,16 @@
  * that cannot be refused (it came from an inner outlet), or FAILURES_IN_A_ROW refused ones, suspend the app.
  * A unit that finds an outlet full is undone and waits for room; it has not failed.
  *
- * An app that waits takes nothing from the front or from other apps, except from those that it feeds itself,
- * directly or through others: a cycle of full outlets would never come down otherwise. What comes into a
- * cycle from outside leaves an eighth of each outlet free (docs/decisions/0004). */
+ * An app that waits takes nothing from its inboxes or from other apps, except from those that it feeds
+ * itself, directly or through others: a cycle of full outlets would never come down otherwise. What comes
+ * into a cycle from outside leaves an eighth of each outlet free (docs/decisions/0004). */
 #ifndef PURE_HOST_OWNED_APP_H
 #define PURE_HOST_OWNED_APP_H
 
 #include "core/log.h"
 #include "core/loop.h"
 #include "host/app_state.h"
-#include "host/keys.h"
-#include "host/registry.h"
-#include "host/streams.h"
+#include "host/inbox_inlet.h"
 
 #define TURN_EVENTS       8192
 #define TURN_BYTES        (256 * 1024)
@@ -39,13 +38,7 @@ struct inner_inlet {
     struct stream_position given; /* before it: given to the app in this turn or earlier */
 };
 
-/* The run of the inbox under way: `left` are its events still to be given. */
-struct current_run {
-    bool under_way;
-    struct run run;
-    struct events left;
-    char event[EVENT_NAME_MAX + 1], source[SOURCE_NAME_MAX + 1];
-};
+#define APP_INBOXES 2 /* the front's, and that of links */
 
 struct owned_app {
     struct registry_app entry;
@@ -56,15 +49,13 @@ struct owned_app {
     void *module;
     struct app_state state;
     struct pure_turn turn;
+    struct intake intake;
+    /* inlets by number: the inboxes, then the inner ones */
+    struct inbox_inlet inboxes[APP_INBOXES]; /* inbox_count of them; [0] is the front's */
+    unsigned inbox_count;
     struct inner_inlet *inners; /* inner_count of them */
     unsigned inner_count;
-    unsigned next_inlet; /* 0: the inbox; i: inners[i - 1] */
-    struct current_run current;
-    struct stream_position inbox_at;   /* behind the run under way */
-    struct stream_position inbox_done; /* behind the last one that has its result */
-    struct streams streams;
-    struct keys keys;
-    struct pure_sink show;
+    unsigned next_inlet; /* whose turn it is to be the first */
     struct outlet
         *full; /* a unit did not fit in it; it waits until at most `full_until` bytes are held there */
     uint64_t full_until;
@@ -75,7 +66,6 @@ struct owned_app {
     /* of the unit that failed last; the texts are valid until the next run is entered */
     const char *failed_event, *failed_source;
     uint64_t failed_number;
-    unsigned tries;           /* of the unit at the inbox's head, that failed */
     unsigned failures_in_row; /* units refused since one succeeded */
     /* the turn under way */
     unsigned inlet;
@@ -89,6 +79,10 @@ struct owned_app {
  * Outlets are set into turn.outlets, inner inlets added, before the loop runs. 0 or a negative errno. */
 int owned_app_init(struct owned_app *a, const struct config_app *config, const struct pure_app *app,
                    const char *why, struct loop *loop, struct log *log);
+
+/* Other hosts may send to the app over links: opens entry.links, of `capacity` bytes. Its front is set by
+ * whoever joins it to the listener. Before the loop runs. 0 or a negative errno. */
+int owned_app_add_links(struct owned_app *a, uint64_t capacity);
 
 /* `cyclic`: this app feeds outlet's app, by way of inner outlets. 0 or -ENOMEM. */
 int owned_app_add_inner(struct owned_app *a, struct outlet *outlet, const char *event, bool cyclic);

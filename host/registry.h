@@ -36,10 +36,23 @@ struct app_report {
 
 struct registry_app {
     const char *name;
-    struct inbox inbox;
+    struct inbox inbox; /* from the front */
+    struct inbox links; /* from the listener of links; all zero where no peer may send to the app */
     struct app_report report;
     char failure[256]; /* why it is suspended from the start (its module), or ""; never changes */
 };
+
+static inline bool registry_app_linked(const struct registry_app *app)
+{
+    return app->links.owner != NULL;
+}
+
+/* Any thread: bytes of runs in the app's inboxes, at about this moment. */
+static inline uint64_t registry_app_held(struct registry_app *app)
+{
+    return (uint64_t)record_queue_glance(&app->inbox.runs).held_bytes +
+           record_queue_glance(&app->links.runs).held_bytes;
+}
 
 struct registry_loop {
     const char *name; /* the thread's: pure-front, pure-own-0, pure-send-0 … */

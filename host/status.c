@@ -65,7 +65,6 @@ static void write_error(struct text *t, struct outlet *o)
 
 static void write_app(struct text *t, struct registry_app *app)
 {
-    struct record_queue_glance inbox = record_queue_glance(&app->inbox.runs);
     text_format(t, "{\"name\":");
     text_json(t, app->name);
     text_format(t, ",\"condition\":\"%s\"", condition_name(condition_of(app)));
@@ -74,8 +73,8 @@ static void write_app(struct text *t, struct registry_app *app)
     text_format(t, ",\"stored\":%llu,\"failures\":%llu,\"refused\":%llu",
                 (ull)counter_read(&app->report.stored), (ull)counter_read(&app->report.failures),
                 (ull)counter_read(&app->report.refused));
-    text_format(t, ",\"inbox_bytes\":%u,\"inbox_capacity\":%llu}", inbox.held_bytes,
-                (ull)app->inbox.runs.capacity);
+    text_format(t, ",\"inbox_bytes\":%llu,\"inbox_capacity\":%llu}", (ull)registry_app_held(app),
+                (ull)(app->inbox.runs.capacity + app->links.runs.capacity));
 }
 
 static void write_destination(struct text *t, struct outlet *o, uint64_t wall_ms)
@@ -100,6 +99,47 @@ static void write_outlet(struct text *t, struct outlet *o, uint64_t wall_ms)
                 (ull)counter_read(&o->report.failures), (ull)counter_read(&o->report.failures_total));
 }
 
+static void write_link(struct text *t, const struct registry_link *link)
+{
+    const struct link_report *r = link->report;
+    text_format(t, "{\"name\":");
+    text_json(t, link->name);
+    text_format(t, ",\"rtt_ns\":%llu,\"packets\":%llu,\"bytes\":%llu,\"lost\":%llu,\"received\":%llu",
+                (ull)counter_read(&r->rtt_ns), (ull)counter_read(&r->packets), (ull)counter_read(&r->bytes),
+                (ull)counter_read(&r->lost), (ull)counter_read(&r->received));
+    text_format(t, ",\"dropped\":%llu,\"handshakes\":%llu,\"ports\":%llu,\"send_errors\":%llu",
+                (ull)counter_read(&r->dropped), (ull)counter_read(&r->handshakes),
+                (ull)counter_read(&r->ports), (ull)counter_read(&r->send_errors));
+    text_format(t, ",\"window_bytes\":%llu,\"datagram_bytes\":%llu,\"segmentation\":%s}",
+                (ull)counter_read(&r->window_bytes), (ull)counter_read(&r->datagram_bytes),
+                counter_read(&r->segmentation) ? "true" : "false");
+}
+
+static void write_links(struct text *t, const struct registry *r)
+{
+    text_format(t, ",\"links\":[");
+    for (unsigned i = 0; i < r->link_count; i++) {
+        text_add(t, ",", i > 0);
+        write_link(t, &r->links[i]);
+    }
+    text_format(t, "]");
+}
+
+/* Where links come in; a host that takes none has no such member. */
+static void write_listener(struct text *t, const struct registry *r)
+{
+    const struct link_listener_report *l = r->listener;
+    if (!l)
+        return;
+    text_format(t, ",\"listener\":{\"address\":");
+    text_json(t, r->config->link);
+    text_format(t, ",\"peers\":%u,\"datagrams\":%llu,\"bytes\":%llu,\"dropped\":%llu,\"unopened\":%llu",
+                r->config->peer_count, (ull)counter_read(&l->datagrams), (ull)counter_read(&l->bytes),
+                (ull)counter_read(&l->dropped), (ull)counter_read(&l->unopened));
+    text_format(t, ",\"sent\":%llu,\"answers\":%llu,\"send_errors\":%llu}", (ull)counter_read(&l->sent),
+                (ull)counter_read(&l->answers), (ull)counter_read(&l->send_errors));
+}
+
 void status_write(struct front *front, struct text *t)
 {
     const struct registry *r = front->registry;
@@ -117,7 +157,10 @@ void status_write(struct front *front, struct text *t)
         text_add(t, ",", i > 0);
         write_outlet(t, r->outlets[i], wall_ms);
     }
-    text_format(t, "]}\n");
+    text_format(t, "]");
+    write_links(t, r);
+    write_listener(t, r);
+    text_format(t, "}\n");
 }
 
 struct verdict {

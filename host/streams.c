@@ -9,16 +9,21 @@ void streams_dispose(struct streams *s)
     *s = (struct streams){0};
 }
 
-static bool is(const struct stream_cursor *c, struct span source)
+static struct span identity_of(const struct run *run)
 {
-    return memcmp(c->source, source.data, source.size) == 0 && c->source[source.size] == '\0';
+    return run->identity.size > 0 ? run->identity : run->source;
 }
 
-static struct stream_cursor *look_up(struct streams *s, struct span source)
+static bool is(const struct stream_cursor *c, struct span identity)
+{
+    return memcmp(c->identity, identity.data, identity.size) == 0 && c->identity[identity.size] == '\0';
+}
+
+static struct stream_cursor *look_up(struct streams *s, struct span identity)
 {
     for (uint32_t i = 0; i < s->count; i++) {
         uint32_t at = (s->last + i) % s->count;
-        if (!is(&s->cursors[at], source))
+        if (!is(&s->cursors[at], identity))
             continue;
         s->last = at;
         return &s->cursors[at];
@@ -40,7 +45,8 @@ static int add(struct streams *s, const struct run *run, struct stream_cursor **
     }
     struct stream_cursor *c = *cursor = &s->cursors[s->count++];
     *c = (struct stream_cursor){.stored = run->base};
-    memcpy(c->source, run->source.data, run->source.size);
+    struct span identity = identity_of(run);
+    memcpy(c->identity, identity.data, identity.size);
     memcpy(c->epoch, run->epoch, EPOCH_BYTES);
     return 0;
 }
@@ -67,9 +73,9 @@ static void begin_epoch(struct stream_cursor *c, const struct run *run)
 int streams_find(struct streams *s, const struct run *run, struct stream_cursor **cursor,
                  enum stream_news *news)
 {
-    assert(run->source.size <= SOURCE_NAME_MAX);
+    assert(identity_of(run).size <= SOURCE_NAME_MAX);
     *news = STREAM_KNOWN;
-    struct stream_cursor *c = look_up(s, run->source);
+    struct stream_cursor *c = look_up(s, identity_of(run));
     bool gap = run->first > run->base + 1; /* then it says nothing that is worth to be believed */
     if (!c && gap)
         return PE_STREAM_GAP;

@@ -1,9 +1,10 @@
 /* The cursors of an app's numbered sources: which records of each stream it has stored. This is what makes
  * delivery between hosts exactly once.
  *
- * A stream is known by its identity "HOST/APP/OUTPUT" and its epoch, 16 random bytes that are new when the
- * sender's store is new. An identity has one current epoch; the ones it replaced last are remembered, so that
- * a late request of an old life is refused instead of counted anew. */
+ * A stream is known by its identity and its epoch. The identity of a wire's is its source, "HOST/APP/OUTPUT";
+ * that of a link's is "link KEY/APP/OUTPUT", KEY being the sender's, which is proven. The epoch is 16 random
+ * bytes that are new when the sender's store is new. An identity has one current epoch; the ones it replaced
+ * last are remembered, so that a late request of an old life is refused instead of counted anew. */
 #ifndef PURE_HOST_STREAMS_H
 #define PURE_HOST_STREAMS_H
 
@@ -13,7 +14,7 @@
 #define RETIRED_EPOCHS 16
 
 struct stream_cursor {
-    char source[SOURCE_NAME_MAX + 1];
+    char identity[SOURCE_NAME_MAX + 1];
     uint8_t epoch[EPOCH_BYTES];
     uint8_t retired[RETIRED_EPOCHS][EPOCH_BYTES];
     uint8_t retired_count, retired_next;

@@ -354,6 +354,7 @@ static void sent(struct io_op *op, int result, bool more)
         advance(s);
     else
         free_buffer(b);
+    want(b->link); /* so that the loop does not wait for the next of a line before it has handed it over */
 }
 
 static bool fill(struct link *l, uint64_t now_ns)
@@ -563,7 +564,7 @@ bool link_stopped(const struct link *l)
         if (l->sockets[i].fd >= 0)
             return false;
     }
-    return l->stopping && !l->task.wanting;
+    return l->stopping;
 }
 
 void link_dispose(struct link *l)

@@ -70,6 +70,11 @@ struct received_records receive_stream_take(struct receive_stream *s)
     return records;
 }
 
+struct span receive_stream_held(const struct receive_stream *s)
+{
+    return span_of(at(s, s->freed), (size_t)(s->handed - s->freed));
+}
+
 void receive_stream_free(struct receive_stream *s, uint64_t bytes)
 {
     assert(bytes <= s->handed - s->freed);

@@ -60,6 +60,9 @@ struct received_records {
 /* The whole records that were not handed on yet: they are now. */
 struct received_records receive_stream_take(struct receive_stream *s);
 
+/* What the consumer was handed and is not done with. */
+struct span receive_stream_held(const struct receive_stream *s);
+
 /* The consumer is done with `bytes` more of what it was handed. */
 void receive_stream_free(struct receive_stream *s, uint64_t bytes);
 

@@ -1,5 +1,6 @@
-/* many: an app with twenty outputs, w1 … w20: half of what document 1 calls `many` (its other half are
- * links). The event `burst` walks its items (items.h) and sends each to the outputs that its argument names.
+/* many: an app with twenty outputs, w1 … w20: ten links and ten wires in the benchmark of that name, wires
+ * alone in `isolation`. The event `burst` walks its items (items.h) and sends each to the outputs that its
+ * argument names.
  *
  * Argument: items=1000 size=20 first=1 last=20. */
 #include "experiments/apps/items.h"

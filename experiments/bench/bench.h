@@ -2,7 +2,7 @@
  * run in processes of its own, and each run fills a row.
  *
  * The order of reading: main.c (the table, the rounds), host.h (a host under test), drive.h (what gives it
- * work and sees that all arrived), then throughput.c, front.c, isolation.c. */
+ * work and sees that all arrived), then throughput.c, front.c, isolation.c, lossy.c, raw.c. */
 #ifndef PURE_EXPERIMENTS_BENCH_H
 #define PURE_EXPERIMENTS_BENCH_H
 
@@ -23,23 +23,33 @@ struct settings {
 struct bench {
     const char *name;
     const char *const *variants; /* NULL at the end; the first is ours */
-    /* Measures one run. 0, or -1 after a line on stderr. */
+    /* Measures one run. 0; -1 after a line on stderr; BENCH_LEFT_OUT. */
     int (*run)(const struct bench *bench, struct settings *settings, struct row *row);
     uint64_t records; /* of a run, about */
     /* throughput */
     const char *event;    /* what the app src is given */
-    const char *kind;     /* "inner", "wire" or "webhook" */
-    unsigned outputs;     /* how many the event sends to: 1 (out), 4 or 16 (o1 …) */
+    const char *kind;     /* "inner", "wire", "webhook", "link", or "many": half links, half wires;
+                             of link-raw see raw.c */
+    unsigned outputs;     /* how many the event sends to: 1 (out), 4 or 16 (o1 …); many: 20 (w1 …) */
     unsigned record_size; /* bytes of an item */
     unsigned batch;       /* events in one request of the driver */
     /* front */
     unsigned connections;
+    /* links */
+    unsigned mtu;          /* bytes of UDP payload; 0: what the path takes */
+    unsigned threads;      /* that the host has to have; 0: any */
+    unsigned loss_percent; /* lossy */
+    bool flooded;          /* garbage comes meanwhile; the variant says where */
 };
+
+#define BENCH_LEFT_OUT 1 /* this machine has not what the variant needs */
 
 #define ITEMS 1000u /* items a burst walks */
 
 int throughput_run(const struct bench *bench, struct settings *settings, struct row *row);
 int front_run(const struct bench *bench, struct settings *settings, struct row *row);
+int lossy_run(const struct bench *bench, struct settings *settings, struct row *row);
+int raw_run(const struct bench *bench, struct settings *settings, struct row *row);
 int isolation_run(const struct bench *bench, struct settings *settings, struct row *row);
 
 #endif

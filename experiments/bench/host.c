@@ -1,9 +1,11 @@
 #include "experiments/bench/host.h"
 
+#include "experiments/bench/network.h"
 #include "experiments/bench/text.h"
 #include "experiments/common/listener.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define READY_MS 10000
 
@@ -31,6 +33,37 @@ int host_configure(struct host *host, const struct settings *settings, const cha
     return 0;
 }
 
+/* Makes the key file beside the configuration, and reads the public half. */
+static int make_key(struct host *host, const struct settings *settings)
+{
+    char program[300], file[520];
+    struct process process;
+    uint64_t cpu_ns;
+    snprintf(program, sizeof program, "%s/pure-host", settings->build);
+    snprintf(file, sizeof file, "%s.key", host->config);
+    remove(file);
+    const char *argv[] = {program, "key", "new", file, NULL};
+    if (process_start(&process, argv, &(struct process_options){.pipe = true}) != 0)
+        return -1;
+    int line = process_line(&process, host->public_key, sizeof host->public_key);
+    int status = process_wait(&process, &cpu_ns);
+    fprintf(host->text, "key    = %s\n", file);
+    return line == 0 && status == 0 ? 0 : -1;
+}
+
+int host_link(struct host *host, const struct settings *settings, const char *address)
+{
+    int fd = listener_datagrams();
+    host->link_port = fd < 0 ? 0 : listener_port(fd);
+    if (fd >= 0)
+        close(fd);
+    fprintf(host->text, "link   = %s:%u\n", address, host->link_port);
+    if (host->link_port && make_key(host, settings) == 0)
+        return 0;
+    fprintf(stderr, "bench: no UDP port is free, or pure-host key new %s.key failed\n", host->config);
+    return -1;
+}
+
 void host_app(struct host *host, const struct settings *settings, const char *name, const char *module,
               const char *arg)
 {
@@ -43,7 +76,7 @@ static int wait_until_ready(struct host *host)
 {
     struct client_reply reply;
     for (unsigned waited = 0; waited < READY_MS && process_alive(&host->process); waited += 2) {
-        if (client_open(&host->client, host->port) == 0) {
+        if (network_client(&host->client, host->network, host->port) == 0) {
             if (client_get(&host->client, "/status", &reply) == 0 && reply.status == 200)
                 return 0;
             client_close(&host->client);
@@ -64,8 +97,9 @@ int host_start(struct host *host, const struct settings *settings, const char *v
     host->text = NULL;
     remove(host->log);
     const char *argv[] = {program, "run", "-c", host->config, NULL};
-    int error = process_start(&host->process, argv,
-                              &(struct process_options){.log = host->log, .resolver = resolver});
+    int error = process_start(
+        &host->process, argv,
+        &(struct process_options){.log = host->log, .resolver = resolver, .network = host->network});
     if (error != 0) {
         fprintf(stderr, "bench: %s: %s\n", program, strerror(-error));
         return -1;
@@ -118,6 +152,7 @@ int host_measured(struct host *host, struct row *row)
 #define X(field, metric) row->economy.field -= host->before.field;
     ECONOMY(X)
 #undef X
+    row->packets = row->economy.link_packets;
     return 0;
 }
 

@@ -9,6 +9,9 @@
 struct host {
     struct process process;
     uint16_t port;
+    const char *network;  /* the network namespace it runs in (network.h); NULL: ours. Outlives it */
+    uint16_t link_port;   /* of host_link; 0: none */
+    char public_key[64];  /* of host_link */
     struct client client; /* connected once it is started */
     char config[512];     /* path */
     char log[512];        /* path: its standard output and error */
@@ -21,6 +24,10 @@ struct host {
 /* Opens a configuration for the bench, its [host] section written; the caller adds apps and outputs to
  * host->text. 0, or -1 after a line on stderr. */
 int host_configure(struct host *host, const struct settings *settings, const char *name);
+
+/* Before any section: the host has a key of its own, new, and takes links on ADDRESS and a free UDP port. 0,
+ * or -1 after a line on stderr. */
+int host_link(struct host *host, const struct settings *settings, const char *address);
 
 /* An [app NAME] section with a module of the object tree. */
 void host_app(struct host *host, const struct settings *settings, const char *name, const char *module,

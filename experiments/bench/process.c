@@ -1,5 +1,7 @@
 #include "experiments/bench/process.h"
 
+#include "experiments/bench/network.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -52,6 +54,9 @@ bool process_can_replace_resolver(const char *file)
 static _Noreturn void execute(const char *const *argv, const struct process_options *options, int out)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing >= 0)
+        dup2(nothing, STDIN_FILENO);
     if (options->log) {
         int log = open(options->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
         if (log >= 0) {
@@ -62,6 +67,8 @@ static _Noreturn void execute(const char *const *argv, const struct process_opti
     if (out >= 0)
         dup2(out, STDOUT_FILENO);
     if (options->resolver && replace_resolver(options->resolver) != 0)
+        _exit(126);
+    if (options->network && network_enter(options->network) < 0)
         _exit(126);
     execvp(argv[0], (char *const *)argv);
     fprintf(stderr, "cannot execute %s: %s\n", argv[0], strerror(errno));

@@ -16,10 +16,11 @@ struct process_options {
     const char *log;      /* file for its standard error; NULL: ours */
     bool pipe;            /* its standard output comes to `out`; else into the log */
     const char *resolver; /* a file to take the place of /etc/resolv.conf, in a mount namespace of its own */
+    const char *network;  /* the network namespace to be in, by its file (network.h); NULL: ours */
 };
 
-/* Starts argv[0] (searched in PATH). It dies with us. 0 or a negative errno; that the program could not be
- * executed shows as its exit status, 127. */
+/* Starts argv[0] (searched in PATH), with nothing to read. It dies with us. 0 or a negative errno; that the
+ * program could not be executed shows as its exit status, 127. */
 int process_start(struct process *process, const char *const *argv, const struct process_options *options);
 
 /* Whether we may give a process its own /etc/resolv.conf. */

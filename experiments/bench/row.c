@@ -27,13 +27,13 @@ double row_driver_us(const struct row *row)
 
 void row_table_head(FILE *table)
 {
-    fprintf(table, "%-10s %-8s %5s %12s %11s %11s %7s %10s %10s  %s\n", "bench", "variant", "round",
+    fprintf(table, "%-17s %-9s %5s %12s %11s %11s %7s %10s %10s  %s\n", "bench", "variant", "round",
             "records/s", "CPU us/rec", "driver us", "threads", "enters", "wakes", "verified");
 }
 
 void row_table(FILE *table, const struct row *row)
 {
-    fprintf(table, "%-10s %-8s %5u %12.0f %11.4f %11.4f %7u %10llu %10llu  %s\n", row->bench, row->variant,
+    fprintf(table, "%-17s %-9s %5u %12.0f %11.4f %11.4f %7u %10llu %10llu  %s\n", row->bench, row->variant,
             row->round, row_records_s(row), row_cpu_us(row), row_driver_us(row), row->threads,
             (unsigned long long)row->economy.enters, (unsigned long long)row->economy.wakes,
             row->verified ? "yes" : "NO");
@@ -53,6 +53,8 @@ void row_json(FILE *json, const struct row *row)
     if (row->p50_us)
         fprintf(json, ",\"p50_us\":%llu,\"p99_us\":%llu", (unsigned long long)row->p50_us,
                 (unsigned long long)row->p99_us);
+    if (row->garbage_s)
+        fprintf(json, ",\"garbage_s\":%llu", (unsigned long long)row->garbage_s);
 #define X(field, metric) fprintf(json, ",\"" #field "\":%llu", (unsigned long long)row->economy.field);
     if (row->has_economy) {
         ECONOMY(X)
@@ -73,7 +75,8 @@ struct medians {
     double records_s, cpu_us;
     double least, most; /* records/s */
     bool verified;
-    struct economy economy; /* sums over the rounds */
+    uint64_t records; /* sums over the rounds, these and */
+    struct economy economy;
 };
 
 static double median(double *values, unsigned count)
@@ -92,6 +95,7 @@ static struct medians medians_of(const struct row *rows, unsigned count, const c
         rates[m.rounds] = row_records_s(&rows[i]);
         costs[m.rounds++] = row_cpu_us(&rows[i]);
         m.verified &= rows[i].verified;
+        m.records += rows[i].records;
 #define X(field, metric) m.economy.field += rows[i].economy.field;
         ECONOMY(X)
 #undef X
@@ -117,7 +121,7 @@ static double each(uint64_t a, uint64_t b)
 
 static void tell_medians(FILE *table, const char *bench, const char *variant, const struct medians *m)
 {
-    fprintf(table, "%-10s %-8s median %11.0f %11.4f   (%.0f to %.0f)\n", bench, variant, m->records_s,
+    fprintf(table, "%-17s %-9s median %11.0f %11.4f   (%.0f to %.0f)\n", bench, variant, m->records_s,
             m->cpu_us, m->least, m->most);
 }
 
@@ -127,10 +131,11 @@ struct figure {
 };
 
 /* The economy, as the least it must keep is stated: so many a turn, so many a request, of all loops together
- * and of the sending loop. The requests are those that wires made, or, where there are none, those that the
- * front took. */
-static void tell_economy(FILE *table, FILE *json, const char *bench, const struct economy *e)
+ * and of the sending loop; so many records a packet. The requests are those that wires made, or, where there
+ * are none, those that the front took. */
+static void tell_economy(FILE *table, FILE *json, const char *bench, const struct medians *m)
 {
+    const struct economy *e = &m->economy;
     uint64_t requests = e->requests ? e->requests : e->front_requests;
     const struct figure figures[] = {
         {"enters_per_request", e->enters, requests},
@@ -139,11 +144,14 @@ static void tell_economy(FILE *table, FILE *json, const char *bench, const struc
         {"send_enters_per_request", e->send_enters, requests},
         {"send_wakes_per_turn", e->send_wakes, e->turns},
         {"send_notices_per_turn", e->send_notices, e->turns},
+        {"records_per_packet", m->records, e->link_packets},
+        {"packets_per_send", e->link_packets, e->link_sends},
     };
+    const size_t count = sizeof figures / sizeof *figures - (e->link_packets ? 0 : 2);
     if (e->turns == 0)
         return;
-    fprintf(table, "%-10s", bench);
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+    fprintf(table, "%-17s", bench);
+    for (size_t i = 0; i < count; i++) {
         fprintf(table, " %s %.3f", figures[i].name, each(figures[i].of, figures[i].each));
         fprintf(json, ",\"%s\":%.4f", figures[i].name, each(figures[i].of, figures[i].each));
     }
@@ -170,7 +178,7 @@ void row_summary(FILE *table, FILE *json, const struct row *rows, unsigned count
         verified &= other.verified;
         double rate = ratio(ours.records_s, other.records_s), cpu = ratio(ours.cpu_us, other.cpu_us);
         tell_medians(table, bench, variants[i], &other);
-        fprintf(table, "%-10s %s / %s: %.3f of the records/s, %.3f of the CPU per record\n", bench,
+        fprintf(table, "%-17s %s / %s: %.3f of the records/s, %.3f of the CPU per record\n", bench,
                 variants[0], variants[i], rate, cpu);
         fprintf(json,
                 ",\"vs_%s\":%.4f,\"cpu_vs_%s\":%.4f,\"%s_records_s\":%.0f,\"%s_cpu_us_record\":%.5f,"
@@ -178,7 +186,7 @@ void row_summary(FILE *table, FILE *json, const struct row *rows, unsigned count
                 variants[i], rate, variants[i], cpu, variants[i], other.records_s, variants[i], other.cpu_us,
                 variants[i], other.least, variants[i], other.most);
     }
-    tell_economy(table, json, bench, &ours.economy);
+    tell_economy(table, json, bench, &ours);
     fprintf(json, ",\"verified\":%s}\n", verified ? "true" : "false");
     fprintf(table, "\n");
     fflush(json);

@@ -22,7 +22,15 @@
     X(send_notices, "pure_loop_notices_total{loop=\"pure-send\"") \
     X(requests, "pure_outlet_requests_total")                     \
     X(front_requests, "pure_front_requests_total")                \
-    X(turns, "pure_app_turns_total")
+    X(turns, "pure_app_turns_total")                              \
+    X(link_packets, "pure_link_packets_total")                    \
+    X(link_sends, "pure_link_sends_total")                        \
+    X(link_bytes, "pure_link_bytes_total")                        \
+    X(link_lost, "pure_link_lost_total")                          \
+    X(link_back, "pure_link_received_total")                      \
+    X(listen_datagrams, "pure_listen_datagrams_total")            \
+    X(listen_dropped, "pure_listen_dropped_total")                \
+    X(listen_unopened, "pure_listen_unopened_total")
 
 struct economy {
 #define X(field, metric) uint64_t field;
@@ -37,12 +45,13 @@ struct row {
     uint64_t elapsed_ns;     /* from the first request until the last consumer had all */
     uint64_t cpu_ns;         /* user + system of the measured process */
     uint64_t driver_cpu_ns;  /* of what drives it: not in cpu_ns */
-    uint64_t packets;        /* 0: nothing here is sent in datagrams */
+    uint64_t packets;        /* datagrams that carried them, all that were sent; 0: none did */
     uint64_t retries;        /* requests of the driver that were answered 503 and sent again */
     unsigned threads;        /* most seen in the measured process */
     unsigned name_threads;   /* those of them that look names up */
     bool verified;           /* counts, sums and order at the receivers are what they must be */
     uint64_t p50_us, p99_us; /* front: latency of a request */
+    uint64_t garbage_s;      /* flood: datagrams a second, as sent */
     bool has_economy;
     struct economy economy;
 };

@@ -1,6 +1,7 @@
-/* inner-N, wires-N, webhook-N: src walks its items and sends each to N outputs; timed from the first request
- * until every receiver has all. */
+/* inner-N, wires-N, webhook-N, links-N, many, flood: an app walks its items and sends each to N outputs;
+ * timed from the first request until every receiver has all. */
 #include "experiments/bench/drive.h"
+#include "experiments/bench/flood.h"
 
 #include <string.h>
 #include <time.h>
@@ -13,6 +14,7 @@ struct run {
     struct process sink;
     struct client sink_client;
     uint16_t sink_port;
+    struct flood flood;
 };
 
 static bool to_sink(const struct bench *bench)
@@ -20,12 +22,37 @@ static bool to_sink(const struct bench *bench)
     return strcmp(bench->kind, "webhook") == 0;
 }
 
+static bool is_many(const struct bench *bench)
+{
+    return strcmp(bench->kind, "many") == 0;
+}
+
+static bool has_links(const struct bench *bench)
+{
+    return strcmp(bench->kind, "link") == 0 || is_many(bench);
+}
+
+static const char *sender(const struct bench *bench)
+{
+    return is_many(bench) ? "many" : "src";
+}
+
 static void output_name(const struct bench *bench, unsigned i, char *name, size_t size)
 {
     if (bench->outputs == 1)
         snprintf(name, size, "out");
     else
-        snprintf(name, size, "o%u", i + 1);
+        snprintf(name, size, "%c%u", is_many(bench) ? 'w' : 'o', i + 1);
+}
+
+/* To the host's own link port. */
+static void configure_link(const struct bench *bench, struct run *run, unsigned i)
+{
+    struct host *host = &run->host;
+    fprintf(host->text, "link   = 127.0.0.1:%u\nkey    = %s\napp    = d%u\n", host->link_port,
+            host->public_key, i + 1);
+    if (bench->mtu)
+        fprintf(host->text, "mtu    = %u\n", bench->mtu);
 }
 
 static void configure_output(const struct bench *bench, struct run *run, unsigned i)
@@ -33,13 +60,24 @@ static void configure_output(const struct bench *bench, struct run *run, unsigne
     char name[16];
     FILE *text = run->host.text;
     output_name(bench, i, name, sizeof name);
-    fprintf(text, "\n[output src.%s]\n", name);
-    if (strcmp(bench->kind, "inner") == 0)
+    fprintf(text, "\n[output %s.%s]\n", sender(bench), name);
+    if (has_links(bench) && !(is_many(bench) && i >= bench->outputs / 2))
+        configure_link(bench, run, i);
+    else if (strcmp(bench->kind, "inner") == 0)
         fprintf(text, "inner  = d%u\n", i + 1);
     else if (to_sink(bench))
         fprintf(text, "wire   = http://127.0.0.1:%u/hook/%s\nmode   = webhook\n", run->sink_port, name);
     else
         fprintf(text, "wire   = http://127.0.0.1:%u\nmode   = pure\napp    = d%u\n", run->host.port, i + 1);
+}
+
+/* The host is a peer of its own. */
+static void configure_peer(const struct bench *bench, struct run *run)
+{
+    fprintf(run->host.text, "\n[peer self]\nkey    = %s\napps   = ", run->host.public_key);
+    for (unsigned i = 0; i < bench->outputs; i++)
+        fprintf(run->host.text, "%sd%u", i ? ", " : "", i + 1);
+    fprintf(run->host.text, "\n");
 }
 
 static int configure(const struct bench *bench, struct settings *settings, struct run *run,
@@ -50,7 +88,9 @@ static int configure(const struct bench *bench, struct settings *settings, struc
     snprintf(arg, sizeof arg, "items=%u size=%u", ITEMS, bench->record_size);
     if (host_configure(&run->host, settings, file) != 0)
         return -1;
-    host_app(&run->host, settings, "src", "src", arg);
+    if (has_links(bench) && host_link(&run->host, settings, "127.0.0.1") != 0)
+        return -1;
+    host_app(&run->host, settings, sender(bench), sender(bench), arg);
     for (unsigned i = 0; i < bench->outputs; i++) {
         char name[16];
         snprintf(name, sizeof name, "d%u", i + 1);
@@ -59,6 +99,8 @@ static int configure(const struct bench *bench, struct settings *settings, struc
     }
     for (unsigned i = 0; i < bench->outputs; i++)
         configure_output(bench, run, i);
+    if (has_links(bench))
+        configure_peer(bench, run);
     return 0;
 }
 
@@ -112,7 +154,8 @@ static int measure(const struct bench *bench, const struct settings *settings, s
 {
     uint64_t records = settings->records ? settings->records : bench->records;
     uint64_t a_burst = (uint64_t)ITEMS * bench->outputs, warm_retries = 0;
-    struct drive drive = {.app = "src", .event = bench->event, .bursts = WARM_BURSTS, .batch = bench->batch};
+    struct drive drive = {
+        .app = sender(bench), .event = bench->event, .bursts = WARM_BURSTS, .batch = bench->batch};
     if (to_sink(bench))
         drive.bursts = 1;
     uint64_t warm = drive.bursts;
@@ -130,6 +173,28 @@ static int measure(const struct bench *bench, const struct settings *settings, s
     return host_measured(&run->host, row);
 }
 
+static void see_threads(const struct bench *bench, struct row *row)
+{
+    if (bench->threads == 0 || row->threads == bench->threads)
+        return;
+    fprintf(stderr, "bench: the host has %u threads; it should be %u\n", row->threads, bench->threads);
+    row->verified = false;
+}
+
+/* The host is there: the flood, if it is to be, before anything else comes. */
+static int measure_flooded(const struct bench *bench, const struct settings *settings, struct run *run,
+                           struct row *row)
+{
+    if (!bench->flooded)
+        return measure(bench, settings, run, row);
+    bool at_us = strcmp(row->variant, "link-port") == 0;
+    int error = flood_start(&run->flood, settings, at_us ? run->host.link_port : 0);
+    if (error == 0)
+        error = measure(bench, settings, run, row);
+    flood_stop(&run->flood, row);
+    return error;
+}
+
 int throughput_run(const struct bench *bench, struct settings *settings, struct row *row)
 {
     static struct run run;
@@ -141,7 +206,9 @@ int throughput_run(const struct bench *bench, struct settings *settings, struct 
     if (error == 0) {
         error = host_start(&run.host, settings, row->variant, NULL);
         if (error == 0)
-            error = measure(bench, settings, &run, row);
+            error = measure_flooded(bench, settings, &run, row);
+        if (error == 0)
+            see_threads(bench, row);
         row->verified &= host_stop(&run.host) == 0;
     }
     client_close(&run.sink_client);

@@ -42,3 +42,16 @@ uint16_t listener_free_port(void)
     close(fd);
     return port;
 }
+
+int listener_datagrams(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    int error = -errno;
+    close(fd);
+    return error;
+}

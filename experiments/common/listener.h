@@ -15,4 +15,7 @@ uint16_t listener_port(int fd);
 /* A port that was free a moment ago, 0 if there is none. */
 uint16_t listener_free_port(void);
 
+/* A UDP socket on 127.0.0.1 and a free port, or a negative errno. */
+int listener_datagrams(void);
+
 #endif

@@ -23,7 +23,7 @@ example_app() {
 }
 
 known_keys() { # as fail_unknown of host/config_keys.c lists them
-    sed -n 's/^ *{"\([a-z_]*\)", read_.*/\1/p' host/config_keys.c | sort -u
+    sed -n 's/^ *{"\([a-z_]*\)", [a-z_]*read_.*/\1/p' host/config_keys.c | sort -u
 }
 
 documented_keys() {

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -165,6 +166,20 @@ static void check_names_each_problem_with_its_line(void **state)
         "pure-host: the kernel: io_uring is switched off\n");
 }
 
+static void check_reads_the_host_s_key_and_names_its_line(void **state)
+{
+    (void)state;
+    struct fake fake = {0};
+    char said[2000];
+    struct check_result result = check_text(
+        &fake, "[host]\nkey = /nonexistent/host.key\n[app a]\nmodule=./missing\n", said, sizeof(said));
+    assert_int_equal(result.problems, 2);
+    assert_string_equal(said,
+                        "pure-host: x.conf:2: key: /nonexistent/host.key: cannot be read: No such file or "
+                        "directory: make a key with 'pure-host key new FILE'\n"
+                        "pure-host: x.conf:4: [app a]: the module cannot be used: it is not there\n");
+}
+
 /* --- arguments and exit statuses --- */
 
 /* Runs a command with standard output and error going to `said`. */
@@ -227,6 +242,19 @@ static const struct {
     {{"status", "--url", "foo"},
      CLI_USAGE,
      "pure-host: the URL needs to be an http one without a query, such as http://127.0.0.1:7070\n"},
+    {{"key"}, CLI_USAGE, "pure-host: usage: pure-host key new FILE | show FILE\n"},
+    {{"key", "new"}, CLI_USAGE, "pure-host: usage: pure-host key new FILE | show FILE\n"},
+    {{"key", "new", "a", "b"},
+     CLI_USAGE,
+     "pure-host: unexpected 'b': usage: pure-host key new FILE | show FILE\n"},
+    {{"key", "shwo", "k"}, CLI_USAGE, "pure-host: unknown 'key shwo': did you mean 'key show'?\n"},
+    {{"key", "remove", "k"},
+     CLI_USAGE,
+     "pure-host: unknown 'key remove': known are key new FILE and key show FILE\n"},
+    {{"key", "show", "/nonexistent"},
+     CLI_FAILED,
+     "pure-host: /nonexistent: cannot be read: No such file or directory: make a key with 'pure-host key new "
+     "FILE'\n"},
     {{"send", "a/b", "e"}, CLI_USAGE, "pure-host: an app's name is 1 to 63 letters, digits, '-' or '_'\n"},
     {{"send", "a", "e\r\n"},
      CLI_USAGE,
@@ -247,7 +275,7 @@ static void wrong_usage_is_one_line_and_status_2(void **state)
 static void help_is_everywhere(void **state)
 {
     (void)state;
-    static const char *const commands[] = {"run", "check", "status", "state", "send"};
+    static const char *const commands[] = {"run", "check", "key", "status", "state", "send"};
     struct fake fake = {0};
     char said[4000];
     assert_int_equal(run(&fake, said, sizeof(said), WORDS("--help")), CLI_DONE);
@@ -294,6 +322,59 @@ static void check_tells_of_all_problems_of_a_file_up_to_20(void **state)
         lines++;
     assert_int_equal(lines, 20);
     assert_non_null(strstr(said, ":21: neither"));
+}
+
+static void a_key_is_made_once_and_shown_as_often_as_wanted(void **state)
+{
+    (void)state;
+    struct fake fake = {0};
+    char directory[] = "test-cli-XXXXXX", path[64], made[500], shown[500], wanted[500];
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/host.key", directory);
+    assert_int_equal(run(&fake, made, sizeof(made), WORDS("key", "new", path)), CLI_DONE);
+    assert_int_equal(strlen(made), 44 + 1);
+    assert_int_equal(made[44], '\n');
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(run(&fake, shown, sizeof(shown), WORDS("key", "show", path)), CLI_DONE);
+        assert_string_equal(shown, made);
+    }
+    snprintf(wanted, sizeof(wanted),
+             "pure-host: %s: cannot be made: File exists: a key is never replaced: remove it first, or take "
+             "another name\n",
+             path);
+    assert_int_equal(run(&fake, shown, sizeof(shown), WORDS("key", "new", path)), CLI_FAILED);
+    assert_string_equal(shown, wanted);
+    assert_int_equal(run(&fake, shown, sizeof(shown), WORDS("key", "show", path)), CLI_DONE);
+    assert_string_equal(shown, made);
+    unlink(path);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+static void a_host_with_a_key_that_others_can_read_does_not_pass_the_check(void **state)
+{
+    (void)state;
+    struct fake fake = {0};
+    char directory[] = "test-cli-XXXXXX", key[64], config[64], said[1000], text[200], wanted[1000];
+    assert_non_null(mkdtemp(directory));
+    snprintf(key, sizeof(key), "%s/host.key", directory);
+    snprintf(config, sizeof(config), "%s/x-XXXXXX", directory);
+    assert_int_equal(run(&fake, said, sizeof(said), WORDS("key", "new", key)), CLI_DONE);
+    snprintf(text, sizeof(text),
+             "[host]\nkey = host.key\n[app a]\nmodule=./a\n[peer p]\nkey = %.44s\napps = a\n", said);
+    assert_int_equal(run_on_file(&fake, "check", text, config, said, sizeof(said)), CLI_DONE);
+    snprintf(wanted, sizeof(wanted), "%s is right: 1 app, 0 outputs, 1 peer\n", config);
+    assert_string_equal(said, wanted);
+    assert_int_equal(chmod(key, 0644), 0);
+    snprintf(config, sizeof(config), "%s/x-XXXXXX", directory);
+    assert_int_equal(run_on_file(&fake, "check", text, config, said, sizeof(said)), CLI_USAGE);
+    snprintf(
+        wanted, sizeof(wanted),
+        "pure-host: %s:2: key: %s: others than its owner have access to it (mode 644): chmod 600 %s, and "
+        "make a new key if one of them may have read it\n",
+        config, key, key);
+    assert_string_equal(said, wanted);
+    unlink(key);
+    assert_int_equal(rmdir(directory), 0);
 }
 
 static void a_host_that_does_not_open_tells_of_its_modules_too(void **state)
@@ -372,6 +453,51 @@ static void a_status_is_two_tables_with_the_reasons_below_their_rows(void **stat
         "    3 failures in a row: refused\n");
 }
 
+static void links_have_tables_of_their_own_below(void **state)
+{
+    (void)state;
+    char screen[4000];
+    assert_string_equal(
+        show("{\"version\":\"0.1\",\"name\":\"pi\",\"uptime_s\":7200,\"connections\":3,\"apps\":[],"
+             "\"outlets\":[{\"app\":\"a\",\"output\":\"next\",\"kind\":\"link\",\"state\":\"ok\"}],"
+             "\"links\":[{\"name\":\"pi2.local:7071\",\"rtt_ns\":8314159,\"packets\":12345678,\"lost\":12,"
+             "\"received\":4711,\"handshakes\":3,\"window_bytes\":1572864,\"datagram_bytes\":65507,"
+             "\"segmentation\":true},{\"name\":\"[fd00::2]:7071\",\"rtt_ns\":0}],"
+             "\"listener\":{\"address\":\"0.0.0.0:7071\",\"peers\":2,\"datagrams\":120,\"dropped\":3,"
+             "\"unopened\":0,\"sent\":40,\"send_errors\":1}}",
+             screen, sizeof(screen)),
+        "pi: pure-host 0.1, up for 2h, connections: 3\n"
+        "\n"
+        "app             condition   stored   failed  refused  inbox     of\n"
+        "\n"
+        "output          kind   state      since  requests   stored   failed  records   held     of\n"
+        "a.next          link   ok             -         -        -        -        -      -      -\n"
+        "\n"
+        "link                rtt  packets     lost  received  sessions  datagram  window\n"
+        "pi2.local:7071   8.31ms   12345k       12      4711         3     65507    1.5M\n"
+        "[fd00::2]:7071        -        -        -         -         -         -       -\n"
+        "\n"
+        "links in        peers  datagrams  dropped  unopened     sent   failed\n"
+        "0.0.0.0:7071        2        120        3         0       40        1\n");
+}
+
+static void a_round_trip_is_shown_in_seven_columns(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *ns, *shown;
+    } cases[] = {
+        {"999", " 0.000ms "},        {"52000", " 0.052ms "},       {"999999", " 0.999ms "},
+        {"1000000", "  1.00ms "},    {"9999999", "  9.99ms "},     {"10000000", "    10ms "},
+        {"9999999999", "  9999ms "}, {"10000000000", "     10s "}, {"18446744073709551615", "  99999d "},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char json[200], screen[2000];
+        snprintf(json, sizeof(json), "{\"links\":[{\"name\":\"h:1\",\"rtt_ns\":%s}]}", cases[i].ns);
+        assert_non_null(strstr(show(json, screen, sizeof(screen)), cases[i].shown));
+    }
+}
+
 static void a_wait_without_a_named_output_is_for_the_fullest(void **state)
 {
     (void)state;
@@ -405,13 +531,18 @@ static void no_line_of_a_status_is_wider_than_the_screen(void **state)
         "\"held_bytes\":4294967295,\"held_records\":4294967295,\"capacity\":18446744073709551615,"
         "\"stored\":18446744073709551615,\"requests\":9999999,\"failures\":1},"
         "{\"app\":\"four-teen-byte\",\"output\":\"thirteen-byte\",\"kind\":\"inner\","
-        "\"state\":\"disabled\",\"since_ms\":1}]}",
-        name, name, why, name, name, why);
+        "\"state\":\"disabled\",\"since_ms\":1}],\"links\":[{\"name\":\"%s:65535\","
+        "\"rtt_ns\":18446744073709551615,\"packets\":9999999,\"lost\":9999999,\"received\":9999999,"
+        "\"handshakes\":9999999,\"datagram_bytes\":65507,\"window_bytes\":18446744073709551615}],"
+        "\"listener\":{\"address\":\"[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535\",\"peers\":1024,"
+        "\"datagrams\":9999999,\"dropped\":9999999,\"unopened\":9999999,\"sent\":9999999,"
+        "\"send_errors\":9999999}}",
+        name, name, why, name, name, why, name);
     show(json, screen, sizeof(screen));
     unsigned lines = 0;
     for (char *at = screen, *end; (end = strchr(at, '\n')); at = end + 1, lines++)
         assert_true(end - at <= CLI_STATUS_WIDTH || memcmp(at, name, CONFIG_NAME_MAX) == 0);
-    assert_int_equal(lines, 21);
+    assert_int_equal(lines, 29);
     assert_non_null(strstr(screen, "\nfour-teen-byte.thirteen-byte  inner  disabled"));
 }
 
@@ -605,12 +736,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_finds_nothing_wrong_with_what_is_right),
         cmocka_unit_test(check_names_each_problem_with_its_line),
+        cmocka_unit_test(check_reads_the_host_s_key_and_names_its_line),
         cmocka_unit_test(wrong_usage_is_one_line_and_status_2),
         cmocka_unit_test(help_is_everywhere),
         cmocka_unit_test(check_tells_of_all_problems_of_a_file_up_to_20),
+        cmocka_unit_test(a_key_is_made_once_and_shown_as_often_as_wanted),
+        cmocka_unit_test(a_host_with_a_key_that_others_can_read_does_not_pass_the_check),
         cmocka_unit_test(a_host_that_does_not_open_tells_of_its_modules_too),
         cmocka_unit_test(check_ends_with_the_status_of_what_it_found),
         cmocka_unit_test(a_status_is_two_tables_with_the_reasons_below_their_rows),
+        cmocka_unit_test(links_have_tables_of_their_own_below),
+        cmocka_unit_test(a_round_trip_is_shown_in_seven_columns),
         cmocka_unit_test(a_wait_without_a_named_output_is_for_the_fullest),
         cmocka_unit_test(no_line_of_a_status_is_wider_than_the_screen),
         cmocka_unit_test(a_screen_shows_no_control_bytes),

@@ -337,10 +337,10 @@ static void no_error_holds_a_secret(void **state)
 #define OUTPUT APP "[output a.o]\n"
 #define HOST_KEYS                                                                                    \
     "name, http, token, store, owners, loops, connections, max_body, body_memory, request_timeout, " \
-    "idle_timeout"
-#define OUTPUT_KEYS                                                                                       \
-    "inner, wire, event, queue, max_record, mode, app, token, content_type, batch_bytes, batch_records, " \
-    "progress_timeout, reply_timeout, total_timeout, backoff_min, backoff_max"
+    "idle_timeout, link, key, link_window"
+#define OUTPUT_KEYS                                                                                        \
+    "inner, wire, link, event, queue, max_record, mode, app, key, mtu, token, content_type, batch_bytes, " \
+    "batch_records, progress_timeout, reply_timeout, total_timeout, backoff_min, backoff_max"
 
 static const struct {
     const char *text, *error;
@@ -348,17 +348,15 @@ static const struct {
     /* unknown names */
     {"[host]\nhtpp = 127.0.0.1:1\n", "2: unknown key 'htpp' in [host]: did you mean 'http'?"},
     {"[host]\nHTTP = 127.0.0.1:1\n", "2: unknown key 'HTTP' in [host]: known are " HOST_KEYS},
-    {"[host]\nlink = 0.0.0.0:7071\n", "2: unknown key 'link' in [host]: known are " HOST_KEYS},
-    {"[host]\nkey = host.key\n", "2: unknown key 'key' in [host]: known are " HOST_KEYS},
     {"[host]\n\x1b[31m = 1\n", "2: unknown key '?[31m' in [host]: known are " HOST_KEYS},
     {"[app a]\nmodul = x\n", "2: unknown key 'modul' in [app]: did you mean 'module'?"},
-    {OUTPUT "link = pi2.local:7071\n", "4: unknown key 'link' in [output]: known are " OUTPUT_KEYS},
     {OUTPUT "sign = file:x\n", "4: unknown key 'sign' in [output]: known are " OUTPUT_KEYS},
     {OUTPUT "bacth_bytes = 1K\n", "4: unknown key 'bacth_bytes' in [output]: did you mean 'batch_bytes'?"},
     {"[hots]\n", "1: unknown section [hots]: did you mean [host]?"},
     {"[outputs a.b]\n", "1: unknown section [outputs a.b]: did you mean [output a.b]?"},
-    {"[peer pi2]\n", "1: unknown section [peer pi2]: known are [host], [app NAME], [output APP.OUTPUT]"},
-    {"[]\n", "1: unknown section []: known are [host], [app NAME], [output APP.OUTPUT]"},
+    {"[store x]\n",
+     "1: unknown section [store x]: known are [host], [app NAME], [output APP.OUTPUT], [peer NAME]"},
+    {"[]\n", "1: unknown section []: known are [host], [app NAME], [output APP.OUTPUT], [peer NAME]"},
     {OUTPUT "inner = a\nmode = pur\n", "5: mode = pur: unknown: did you mean 'pure'?"},
     {OUTPUT "mode = quantum\n", "4: mode = quantum: unknown: known are webhook, batch, pure"},
     {"[app counter]\nmodule = ./a\n[output countr.o]\ninner = counter\n",
@@ -389,7 +387,7 @@ static const struct {
      "1: an output's section is [output APP.OUTPUT], both 1 to 63 letters, digits, '-' or '_'"},
     {"[app a]\narg = 1\n", "1: [app a] has no module: add module = PATH"},
     {"[app a]\n" APP, "1: [app a] has no module: add module = PATH"},
-    {OUTPUT, "3: [output a.o] leads nowhere: add wire = URL or inner = APP"},
+    {OUTPUT, "3: [output a.o] leads nowhere: add wire = URL, link = HOST:PORT or inner = APP"},
     /* values */
     {"[host]\nhttp = localhost:80\n",
      "2: http = localhost:80: needs an IP address and a port, such as 127.0.0.1:7070 or [::1]:7070"},
@@ -441,9 +439,10 @@ static const struct {
     {OUTPUT "inner = a\nwire = http://h/\n",
      "5: wire: this output is an inner one already (line 4): keep one of the two"},
     {OUTPUT "inner = a\nmode = batch\n", "5: 'mode' is for wires only: remove it"},
-    {OUTPUT "wire = http://h/\napp = a\n", "5: 'app' is for wires with mode = pure only: remove it"},
+    {OUTPUT "wire = http://h/\napp = a\n",
+     "5: 'app' is for links and wires with mode = pure only: remove it"},
     {OUTPUT "wire = http://h/\nevent = e\n",
-     "5: 'event' is for inner outputs and wires with mode = pure only: remove it"},
+     "5: 'event' is for inner outputs, links and wires with mode = pure only: remove it"},
     {OUTPUT "wire = http://h/\nbatch_bytes = 1K\n",
      "5: 'batch_bytes' is for wires with mode = batch or pure only: remove it"},
     {OUTPUT "wire = http://h/\nmode = pure\napp = b\ncontent_type = a/b\n",
@@ -513,7 +512,7 @@ static void all_problems_of_a_file_are_told_in_its_order(void **state)
                "x:3: neither [SECTION] nor KEY = VALUE\n"
                "x:4: owners = 0: needs a whole number from 1 to 64\n"
                "x:5: a value without a key: write KEY = VALUE\n"
-               "x:12: [output a.p] leads nowhere: add wire = URL or inner = APP\n"
+               "x:12: [output a.p] leads nowhere: add wire = URL, link = HOST:PORT or inner = APP\n"
                "x:9: [output a.o]: there is no app 'recorder': add [app recorder]\n"
                "x:10: [output relay.o]: there is no app 'relay': add [app relay]\n");
 }

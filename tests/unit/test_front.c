@@ -99,6 +99,11 @@ static const struct row rows[] = {
     {"records below their base",
      RECORDS_HEAD "Pure-First: 1\r\nPure-Base: 1\r\nPure-Count: 1\r\nContent-Length: 2\r\n\r\n\1a", 400, 0,
      false, "Pure-Base"},
+    {"records of a stream that claims to be a link's",
+     "POST /apps/counter/records HTTP/1.1\r\n" HOST "Content-Type: application/vnd.pure.records\r\n"
+     "Pure-Stream: link KEY/app/out\r\nPure-Epoch: 000102030405060708090a0b0c0d0e0F\r\nPure-Event: e\r\n"
+     "Pure-First: 1\r\nPure-Count: 1\r\nContent-Length: 2\r\n\r\n\1a",
+     400, 0, false, "HOST/APP/OUTPUT"},
     {"no records", RECORDS_HEAD "Pure-First: 1\r\nPure-Count: 0\r\nContent-Length: 0\r\n\r\n", 400, 0, false,
      NULL},
     {"records of another type",

@@ -118,6 +118,74 @@ static void what_cannot_change_is_named_and_stays(void **state)
     hosts_world_close(&world);
 }
 
+/* Public keys; whose does not matter. */
+#define KEY_A "PHeMdsnWZDJDbb7qWMobcZRzbIG/L3IcSe79r0PyFhg="
+#define KEY_B "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="
+
+static unsigned peer_waits(const char *name)
+{
+    char line[100];
+    snprintf(line, sizeof line, "reload: peer %s changes with the next start", name);
+    return world_logged(one, line);
+}
+
+static void links_and_peers_wait_for_a_restart(void **state)
+{
+    (void)state;
+    static const char more[] = "[app more]\nmodule = /sim/dst\n";
+    char text[1000];
+    snprintf(text, sizeof text,
+             APPS "%s[peer same]\nkey = " KEY_A "\napps = src, more\n[peer apps]\nkey = " KEY_B
+                  "\napps = src\n"
+                  "[peer gone]\nkey = EAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\napps = src\n",
+             more);
+    open_world(text);
+    reload("token = t\nlink = 0.0.0.0:7071\nkey = host.key\nlink_window = 4M\n" APPS
+           "%s[output src.cloud]\nlink = 10.0.0.9:7071\nkey = " KEY_B "\napp = a\n"
+           "[peer same]\nkey = " KEY_A "\napps = more, src\n[peer apps]\nkey = " KEY_B "\napps = more\n"
+           "[peer added]\nkey = EAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\napps = src\n",
+           more);
+    assert_int_equal(world_logged(one, "reload: [host] link changes with the next start"), 1);
+    assert_int_equal(world_logged(one, "reload: [host] key changes with the next start"), 1);
+    assert_int_equal(world_logged(one, "reload: [host] link_window changes with the next start"), 1);
+    assert_int_equal(world_logged(one, "reload: output src.cloud changes with the next start"), 1);
+    assert_int_equal(peer_waits("same"), 0);
+    assert_int_equal(peer_waits("apps"), 1);
+    assert_int_equal(peer_waits("gone"), 1);
+    assert_int_equal(peer_waits("added"), 1);
+    assert_int_equal(world_logged(one, "reload: done; 0 wires changed, 7 changes wait for a restart"), 1);
+    hosts_world_close(&world);
+}
+
+/* Each value of a link in turn; nobody answers at its address. */
+static void a_link_that_is_changed_waits_for_a_restart(void **state)
+{
+    (void)state;
+    static const char *const changed[] = {
+        "link = 10.0.0.8:7071\nkey = " KEY_A "\napp = a\nevent = e\nmtu = 1400\n",
+        "link = 10.0.0.9:7072\nkey = " KEY_A "\napp = a\nevent = e\nmtu = 1400\n",
+        "link = 10.0.0.9:7071\nkey = " KEY_B "\napp = a\nevent = e\nmtu = 1400\n",
+        "link = 10.0.0.9:7071\nkey = " KEY_A "\napp = b\nevent = e\nmtu = 1400\n",
+        "link = 10.0.0.9:7071\nkey = " KEY_A "\napp = a\nevent = f\nmtu = 1400\n",
+        "link = 10.0.0.9:7071\nkey = " KEY_A "\napp = a\nevent = e\nmtu = 1401\n",
+    };
+    static const char host[] = "key = env:TEST_RELOAD_KEY\n" APPS;
+    static const char link[] =
+        "[output src.cloud]\nlink = 10.0.0.9:7071\nkey = " KEY_A "\napp = a\nevent = e\nmtu = 1400\n";
+    char text[500];
+    setenv("TEST_RELOAD_KEY", "pure-host-private-key:rP0ZnVoGHzzuA/Wt7L1+CGwKkUBGelO8eG58mbiCIe4=", 1);
+    snprintf(text, sizeof text, "%s%s", host, link);
+    open_world(text);
+    reload("token = t\n%s%s", host, link);
+    assert_int_equal(world_logged(one, "changes with the next start"), 0);
+    for (unsigned i = 0; i < ARRAY_SIZE(changed); i++) {
+        reload("token = t\n%s[output src.cloud]\n%s", host, changed[i]);
+        assert_int_equal(world_logged(one, "reload: output src.cloud changes with the next start"), i + 1);
+    }
+    unsetenv("TEST_RELOAD_KEY");
+    hosts_world_close(&world);
+}
+
 static void a_file_that_is_wrong_changes_nothing(void **state)
 {
     (void)state;
@@ -154,6 +222,8 @@ int main(void)
         cmocka_unit_test(a_new_url_takes_the_queue_along),
         cmocka_unit_test(a_disabled_output_is_tried_again_when_it_is_configured_anew),
         cmocka_unit_test(what_cannot_change_is_named_and_stays),
+        cmocka_unit_test(links_and_peers_wait_for_a_restart),
+        cmocka_unit_test(a_link_that_is_changed_waits_for_a_restart),
         cmocka_unit_test(a_file_that_is_wrong_changes_nothing),
         cmocka_unit_test(a_hundred_changes_in_a_row_lose_nothing),
     };

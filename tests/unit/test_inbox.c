@@ -82,6 +82,7 @@ static void a_run_comes_out_as_it_went_in(void **state)
         .epoch = {1, 2, 3, [15] = 16},
         .event = span_text("e"),
         .source = span_text("host/app/out"),
+        .identity = span_text("link key/app/out"),
         .key = span_text("key-1"),
         .bytes = span_of("\1a\2bc", 5),
     };
@@ -97,9 +98,33 @@ static void a_run_comes_out_as_it_went_in(void **state)
     assert_memory_equal(out.epoch, in.epoch, EPOCH_BYTES);
     assert_true(span_equal(out.event, in.event));
     assert_true(span_equal(out.source, in.source));
+    assert_true(span_equal(out.identity, in.identity));
     assert_true(span_equal(out.key, in.key));
     assert_true(span_equal(out.bytes, in.bytes));
     assert_false(inbox_next_run(inbox, &at, &out));
+}
+
+static void names_of_runs_are_names_and_no_more(void **state)
+{
+    (void)state;
+    char longest[SOURCE_NAME_MAX + 1];
+    memset(longest, 'x', sizeof longest);
+    longest[10] = longest[20] = '/';
+    assert_true(run_stream_name(span_text("host/app/out")));
+    assert_true(run_stream_name(span_of(longest, SOURCE_NAME_MAX)));
+    assert_false(run_stream_name(span_of(longest, SOURCE_NAME_MAX + 1)));
+    static const char *const bad_streams[] = {
+        "",     "host",    "host/app",         "host/app/out/", "/app/out", "host//out",
+        "a/b/", "a b/c/d", "link KEY/app/out", "a/b/c	",    "a//c",    "a/b/c/d"};
+    for (unsigned i = 0; i < ARRAY_SIZE(bad_streams); i++)
+        assert_false(run_stream_name(span_text(bad_streams[i])));
+    assert_false(run_stream_name(span_of("a/b\0/c", 6)));
+    assert_true(run_event_name(span_text("An-event_1.2~x")));
+    assert_true(run_event_name(span_of(longest + 21, EVENT_NAME_MAX)));
+    assert_false(run_event_name(span_of(longest + 21, EVENT_NAME_MAX + 1)));
+    static const char *const bad_events[] = {"", "a b", "a/b", "\xc3\xa4", "a%20"};
+    for (unsigned i = 0; i < ARRAY_SIZE(bad_events); i++)
+        assert_false(run_event_name(span_text(bad_events[i])));
 }
 
 static void a_run_is_seen_only_once_pushed_and_notices_are_one_a_push(void **state)
@@ -351,6 +376,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_run_comes_out_as_it_went_in),
+        TEST(names_of_runs_are_names_and_no_more),
         TEST(a_run_is_seen_only_once_pushed_and_notices_are_one_a_push),
         TEST(a_run_that_was_begun_and_not_committed_was_never_there),
         TEST(results_come_in_the_order_of_the_runs_and_a_text_lives_until_the_next),

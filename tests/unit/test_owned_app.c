@@ -20,6 +20,7 @@ struct tester {
 
 static const char *const outputs[] = {"out", NULL};
 static uint64_t flaky_failures; /* what a new state starts with: outside of it, as a broken device would be */
+static uint64_t sent_number;    /* of the last "send N" that was given */
 
 static int tester_open(void **state, const char *arg, char *error, size_t error_size)
 {
@@ -45,8 +46,10 @@ static int tester_event(void *state, struct pure_turn *turn, const struct pure_e
     t->events++;
     if (text[0] == '+')
         t->sum += (uint64_t)atoll(text + 1);
-    if (strncmp(text, "send ", 5) == 0)
+    if (strncmp(text, "send ", 5) == 0) {
+        sent_number = event->number;
         return send_filled(turn, text + 5);
+    }
     if (strncmp(text, "ignore ", 7) == 0)
         send_filled(turn, text + 7);
     if (strncmp(text, "echo", 4) == 0)
@@ -169,8 +172,8 @@ static size_t frame(uint8_t *to, const char *const *records)
 
 static uint8_t put_with_epoch;
 
-static void put(struct owned_app *app, enum run_kind kind, const char *const *records, uint64_t first,
-                uint64_t base, const char *key)
+static void put_in(struct inbox *inbox, enum run_kind kind, const char *const *records, uint64_t first,
+                   uint64_t base, const char *key)
 {
     uint8_t bytes[4096];
     uint32_t count = 0;
@@ -185,10 +188,21 @@ static void put(struct owned_app *app, enum run_kind kind, const char *const *re
                       .key = span_text(key),
                       .bytes = span_of(bytes, frame(bytes, records))};
     memset(run.epoch, put_with_epoch, sizeof run.epoch);
-    assert_int_equal(inbox_reserve(&app->entry.inbox, run.bytes.size), 0);
-    assert_int_equal(inbox_put(&app->entry.inbox, &run), 0);
-    inbox_release(&app->entry.inbox, run.bytes.size);
-    inbox_push(&app->entry.inbox);
+    assert_int_equal(inbox_reserve(inbox, run.bytes.size), 0);
+    assert_int_equal(inbox_put(inbox, &run), 0);
+    inbox_release(inbox, run.bytes.size);
+    inbox_push(inbox);
+}
+
+static void put(struct owned_app *app, enum run_kind kind, const char *const *records, uint64_t first,
+                uint64_t base, const char *key)
+{
+    put_in(&app->entry.inbox, kind, records, first, base, key);
+}
+
+static void put_link(struct owned_app *app, const char *const *records, uint64_t first)
+{
+    put_in(&app->entry.links, RUN_STREAM, records, first, first - 1, "");
 }
 
 static void put_epoch(struct owned_app *app, const char *const *records, uint64_t first, uint64_t base,
@@ -205,12 +219,17 @@ static void put_epoch(struct owned_app *app, const char *const *records, uint64_
         __VA_ARGS__, NULL \
     }
 
-static void expect(struct owned_app *app, int error, uint64_t stored)
+static void expect_in(struct inbox *inbox, int error, uint64_t stored)
 {
     struct run_result result;
-    assert_true(inbox_take_result(&app->entry.inbox, &result));
+    assert_true(inbox_take_result(inbox, &result));
     assert_int_equal(result.error, error);
     assert_int_equal(result.stored, stored);
+}
+
+static void expect(struct owned_app *app, int error, uint64_t stored)
+{
+    expect_in(&app->entry.inbox, error, stored);
 }
 
 static void expect_nothing(struct owned_app *app)
@@ -606,6 +625,119 @@ static void a_refused_run_of_a_new_epoch_changes_nothing(void **state)
     bench_close(&b);
 }
 
+/* --- with a second inbox, from links --- */
+
+static void bench_open_linked(struct bench *b)
+{
+    bench_open(b);
+    assert_int_equal(owned_app_add_links(&b->app, 4 << 20), 0);
+    b->app.entry.links.front = &b->other.board;
+    b->app.entry.links.front_slot = 2;
+}
+
+static void two_inboxes_take_turns(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open_linked(&b);
+    for (int i = 0; i < 3 * TURN_EVENTS; i++)
+        put(&b.app, RUN_EVENTS, RECORDS("+1"), 0, 0, "");
+    put_link(&b.app, RECORDS("+1", "+1"), 1);
+    assert_true(registry_app_held(&b.app.entry) > record_queue_glance(&b.app.entry.inbox.runs).held_bytes);
+    for (int i = 0; i < 2; i++)
+        b.app.task.run(&b.app.task, io_now_ns(b.loop.io));
+    expect_in(&b.app.entry.links, 0, 2);
+    assert_true(counter_read(&b.app.entry.report.stored) < 3 * TURN_EVENTS);
+    settle(&b);
+    assert_int_equal(counter_read(&b.app.entry.report.stored), 3 * TURN_EVENTS + 2);
+    assert_int_equal(registry_app_held(&b.app.entry), 0);
+    bench_close(&b);
+}
+
+static void an_app_that_waits_holds_both_inboxes(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open_linked(&b);
+    put_link(&b.app, RECORDS("send 3500"), 1);
+    settle(&b);
+    expect_in(&b.app.entry.links, 0, 1);
+    put_link(&b.app, RECORDS("+2"), 2);
+    settle(&b);
+    struct run_result result;
+    assert_int_equal(condition(&b.app), APP_WAITING);
+    assert_false(inbox_take_result(&b.app.entry.links, &result));
+    expect_state(&b, &b.app, "0/1");
+    put(&b.app, RUN_EVENTS, RECORDS("+4"), 0, 0, "");
+    settle(&b);
+    expect_nothing(&b.app);
+    drain(&b.outlet);
+    settle(&b);
+    expect_in(&b.app.entry.links, 0, 2);
+    expect(&b.app, 0, 3);
+    expect_state(&b, &b.app, "6/3");
+    bench_close(&b);
+}
+
+/* The unit of one inbox waits for room; when there is some, the other's turn comes first. */
+static void events_are_numbered_as_they_are_given(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open_linked(&b);
+    put(&b.app, RUN_EVENTS, RECORDS("send 2900"), 0, 0, "");
+    put(&b.app, RUN_EVENTS, RECORDS("send 2000"), 0, 0, "");
+    settle(&b);
+    expect(&b.app, 0, 1);
+    expect_nothing(&b.app);
+    put_link(&b.app, RECORDS("+1"), 1);
+    b.app.next_inlet = 1;
+    drain(&b.outlet);
+    settle(&b);
+    expect_in(&b.app.entry.links, 0, 1);
+    expect(&b.app, 0, 3);
+    assert_int_equal(sent_number, 3);
+    bench_close(&b);
+}
+
+static void failing_units_of_both_inboxes_have_tries_of_their_own(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open_linked(&b);
+    put_link(&b.app, RECORDS("+1", "fail", "+2"), 1);
+    put(&b.app, RUN_EVENTS, RECORDS("fail"), 0, 0, "");
+    put(&b.app, RUN_EVENTS, RECORDS("+4"), 0, 0, "");
+    settle(&b);
+    expect_in(&b.app.entry.links, PE_APP_FAILED, 1);
+    expect(&b.app, PE_APP_FAILED, 0);
+    expect(&b.app, 0, 1);
+    assert_int_equal(counter_read(&b.app.entry.report.failures), 2 * TRIES);
+    put_link(&b.app, RECORDS("+8", "+16"), 2);
+    settle(&b);
+    expect_in(&b.app.entry.links, 0, 3);
+    expect_state(&b, &b.app, "29/4");
+    bench_close(&b);
+}
+
+static void a_suspended_app_refuses_both_inboxes(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open_linked(&b);
+    put_link(&b.app, RECORDS("+1"), 1);
+    settle(&b);
+    expect_in(&b.app.entry.links, 0, 1);
+    atomic_store(&b.app.entry.report.condition, APP_SUSPENDED);
+    put_link(&b.app, RECORDS("+1"), 2);
+    put(&b.app, RUN_EVENTS, RECORDS("+1"), 0, 0, "");
+    settle(&b);
+    expect_in(&b.app.entry.links, PE_APP_SUSPENDED, 0);
+    expect(&b.app, PE_APP_SUSPENDED, 0);
+    assert_int_equal(registry_app_held(&b.app.entry), 0);
+    bench_close(&b);
+}
+
 static void a_cycle_at_a_multiplication_of_one_never_stands_still(void **state)
 {
     (void)state;
@@ -690,6 +822,11 @@ int main(void)
         cmocka_unit_test(an_app_that_waits_still_shows_its_state),
         cmocka_unit_test(slow_events_end_a_turn_one_by_one),
         cmocka_unit_test(a_refused_run_of_a_new_epoch_changes_nothing),
+        cmocka_unit_test(two_inboxes_take_turns),
+        cmocka_unit_test(an_app_that_waits_holds_both_inboxes),
+        cmocka_unit_test(events_are_numbered_as_they_are_given),
+        cmocka_unit_test(failing_units_of_both_inboxes_have_tries_of_their_own),
+        cmocka_unit_test(a_suspended_app_refuses_both_inboxes),
         cmocka_unit_test(a_cycle_at_a_multiplication_of_one_never_stands_still),
         cmocka_unit_test(a_cycle_of_full_outlets_goes_on_and_does_not_grow),
     };

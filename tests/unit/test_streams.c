@@ -35,6 +35,24 @@ static void a_stream_is_known_by_its_whole_name(void **state)
     streams_dispose(&s);
 }
 
+/* The name that is shown may change, and be another's: the identity is what counts. */
+static void a_stream_with_an_identity_is_known_by_that(void **state)
+{
+    (void)state;
+    struct streams s = {0};
+    struct run wire = run_of("pi/a/out", 1, 0), link = wire, other = wire;
+    link.identity = span_text("link KEY/a/out");
+    other.identity = span_text("link KEZ/a/out");
+    find(&s, wire, STREAM_NEW)->stored = 1;
+    find(&s, link, STREAM_NEW)->stored = 2;
+    find(&s, other, STREAM_NEW)->stored = 3;
+    link.source = span_text("pie/a/out");
+    assert_int_equal(find(&s, link, STREAM_KNOWN)->stored, 2);
+    assert_int_equal(find(&s, wire, STREAM_KNOWN)->stored, 1);
+    assert_int_equal(find(&s, other, STREAM_KNOWN)->stored, 3);
+    streams_dispose(&s);
+}
+
 static void a_new_epoch_counts_anew_and_retires_the_old_one(void **state)
 {
     (void)state;
@@ -107,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stream_is_known_by_its_whole_name),
+        cmocka_unit_test(a_stream_with_an_identity_is_known_by_that),
         cmocka_unit_test(a_new_epoch_counts_anew_and_retires_the_old_one),
         cmocka_unit_test(what_the_sender_was_told_is_never_asked_for_again),
         cmocka_unit_test(the_table_is_bounded),

@@ -1,0 +1,129 @@
+#include "host/config_loader.h"
+
+#include "host/config_values.h"
+
+#include <stdio.h>
+
+const struct config_app *config_find_app(const struct config *config, const char *name)
+{
+    for (unsigned i = 0; i < config->app_count; i++)
+        if (strcmp(config->apps[i].name, name) == 0)
+            return &config->apps[i];
+    return NULL;
+}
+
+/* --- apps that are named --- */
+
+/* `section`: which names it, for the message. */
+static void check_app(struct config_loader *l, const char *section, unsigned line, const char *name)
+{
+    const char *names[CONFIG_APPS_MAX];
+    const struct config *config = l->config;
+    if (config_find_app(config, name))
+        return;
+    for (unsigned i = 0; i < config->app_count; i++)
+        names[i] = config->apps[i].name;
+    const char *near = nearest_name(name, names, config->app_count);
+    if (near)
+        config_fail(l, line, "[%s]: there is no app '%s': did you mean '%s'?", section, name, near);
+    else
+        config_fail(l, line, "[%s]: there is no app '%s': add [app %s]", section, name, name);
+}
+
+static void check_apps_of_outputs(struct config_loader *l)
+{
+    char section[2 * CONFIG_NAME_MAX + 16];
+    for (unsigned i = 0; i < l->config->output_count; i++) {
+        const struct config_output *output = &l->config->outputs[i];
+        snprintf(section, sizeof(section), "output %s.%s", output->app, output->output);
+        check_app(l, section, output->line, output->app);
+        if (output->inner_app)
+            check_app(l, section, output->inner_line, output->inner_app);
+    }
+}
+
+static void check_apps_of_peers(struct config_loader *l)
+{
+    char section[CONFIG_NAME_MAX + 16];
+    for (unsigned i = 0; i < l->config->peer_count; i++) {
+        const struct config_peer *peer = &l->config->peers[i];
+        snprintf(section, sizeof(section), "peer %s", peer->name);
+        for (unsigned a = 0; a < peer->app_count; a++)
+            check_app(l, section, peer->apps_line, peer->apps[a]);
+    }
+}
+
+/* --- links --- */
+
+static bool is_link(const struct config_output *output)
+{
+    return output->link_text && output->link_key_line > 0;
+}
+
+/* A host is known by its key and found at its address: one key at two addresses, or two keys at one, is a
+ * mistake in one of the two places. Told once an output. */
+static void check_place_of_link(struct config_loader *l, const struct config_output *output)
+{
+    for (const struct config_output *earlier = l->config->outputs; earlier < output; earlier++) {
+        if (!is_link(earlier))
+            continue;
+        bool same_key = memcmp(earlier->link_key, output->link_key, sizeof(output->link_key)) == 0;
+        bool same_place = strcmp(earlier->link_text, output->link_text) == 0;
+        if (same_key == same_place)
+            continue;
+        if (same_key)
+            config_fail(
+                l, output->link_line,
+                "link = %s: the host with this key is %s in line %u: outputs with one key lead to one "
+                "address",
+                output->link_text, earlier->link_text, earlier->link_line);
+        else
+            config_fail(l, output->link_key_line,
+                        "key: the host at %s has another key in line %u: outputs to one address have one key",
+                        output->link_text, earlier->link_key_line);
+        return;
+    }
+}
+
+static void check_places_of_links(struct config_loader *l)
+{
+    for (unsigned i = 0; i < l->config->output_count; i++)
+        if (is_link(&l->config->outputs[i]))
+            check_place_of_link(l, &l->config->outputs[i]);
+}
+
+/* The line of the first link in or out; 0: there is none. */
+static unsigned first_link(const struct config *config)
+{
+    unsigned line = config->link_line;
+    for (unsigned i = 0; i < config->output_count; i++) {
+        unsigned of_output = config->outputs[i].link_line;
+        if (of_output > 0 && (line == 0 || of_output < line))
+            line = of_output;
+    }
+    return line;
+}
+
+static void check_host_key(struct config_loader *l)
+{
+    unsigned line = first_link(l->config);
+    if (line > 0 && !l->config->key_path && !l->config->key_text)
+        config_fail(
+            l, line,
+            "link: this host has no key: make one with 'pure-host key new FILE' and add key = FILE to "
+            "[host]");
+}
+
+/* Of sections that were passed over nothing is known: what is missing may stand in them. */
+void config_check_whole(struct config_loader *l)
+{
+    if (l->config->app_count == 0 && !l->skipped) {
+        config_fail(l, l->line > 0 ? l->line : 1, "no app: add [app NAME] with module = PATH");
+    } else if (!l->skipped) {
+        check_apps_of_outputs(l);
+        check_apps_of_peers(l);
+    }
+    check_places_of_links(l);
+    if (!l->skipped && !l->host_failed)
+        check_host_key(l);
+}

@@ -1,0 +1,246 @@
+/* The outlets of the host's apps, of all kinds, as the configuration says. */
+#include "host/host_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int host_find_app(const struct host *h, const char *name)
+{
+    for (unsigned i = 0; i < h->app_count; i++) {
+        if (strcmp(h->apps[i].entry.name, name) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+/* Fills h->feeds: which app feeds which over inner outlets, directly or through others (Warshall's closure).
+ */
+static int find_cycles(struct host *h)
+{
+    const struct config *c = h->config;
+    size_t n = c->app_count;
+    h->feeds = calloc(n * n + 1, sizeof *h->feeds);
+    if (!h->feeds)
+        return -ENOMEM;
+    for (unsigned i = 0; i < c->output_count; i++) {
+        const struct config_output *o = &c->outputs[i];
+        if (o->kind == OUTPUT_INNER)
+            h->feeds[(size_t)host_find_app(h, o->app) * n + (size_t)host_find_app(h, o->inner_app)] = true;
+    }
+    for (size_t by = 0; by < n; by++) {
+        for (size_t from = 0; from < n; from++) {
+            for (size_t to = 0; h->feeds[from * n + by] && to < n; to++)
+                h->feeds[from * n + to] |= h->feeds[by * n + to];
+        }
+    }
+    return 0;
+}
+
+/* The app's output of that name gets its outlet. An app that never loaded has no outputs: its outlets stay
+ * without a producer. */
+static int join_producer(struct host *h, const struct config_output *config, struct outlet *outlet, char *why,
+                         size_t why_size)
+{
+    struct owned_app *a = &h->apps[host_find_app(h, config->app)];
+    outlet->producer = &a->loop->board;
+    outlet->producer_slot = a->task.slot;
+    h->registry.outlets[h->registry.outlet_count++] = outlet;
+    if (!a->state.app)
+        return 0;
+    for (uint32_t i = 0; i < a->turn.output_count; i++) {
+        if (strcmp(a->state.app->outputs[i], config->output) != 0)
+            continue;
+        a->turn.outlets[i].outlet = outlet;
+        return 0;
+    }
+    snprintf(why, why_size, "%s:%u: the module of app '%s' has no output '%s'", h->config->path, config->line,
+             config->app, config->output);
+    return PE_CONFIG;
+}
+
+static int open_inner(struct host *h, const struct config_output *config, char *why, size_t why_size)
+{
+    struct outlet *outlet = &h->inners[h->inner_count];
+    int error =
+        outlet_init(outlet, "inner", config->app, config->output, config->queue_bytes, config->max_record);
+    if (error < 0)
+        return error;
+    h->inner_count++;
+    unsigned to = (unsigned)host_find_app(h, config->inner_app),
+             from = (unsigned)host_find_app(h, config->app);
+    bool cyclic = h->feeds[(size_t)to * h->app_count + from];
+    error = owned_app_add_inner(&h->apps[to], outlet, config->event, cyclic);
+    return error < 0 ? error : join_producer(h, config, outlet, why, why_size);
+}
+
+void host_wire_options(struct host *h, const struct config_output *config, char *source,
+                       struct wire_options *options)
+{
+    *options = (struct wire_options){.url = config->url,
+                                     .mode = config->mode,
+                                     .agent = "pure-host/" PURE_VERSION,
+                                     .source = source,
+                                     .event = config->event,
+                                     .token = config->token,
+                                     .content_type = config->content_type,
+                                     .batch_bytes = config->batch_bytes,
+                                     .batch_records = config->batch_records,
+                                     .progress_ns = config->progress_ns,
+                                     .reply_ns = config->reply_ns,
+                                     .total_ns = config->total_ns,
+                                     .backoff_min_ns = config->backoff_min_ns,
+                                     .backoff_max_ns = config->backoff_max_ns};
+    snprintf(source, SOURCE_NAME_MAX + 1, "%s/%s/%s", h->config->name, config->app, config->output);
+    memcpy(options->epoch, h->epoch, sizeof options->epoch);
+    h->options.fill_random(h->options.context, &options->seed, sizeof options->seed);
+}
+
+/* The sending loop and all that an outlet on it needs: they are dealt out in turn. */
+struct sender {
+    struct host_thread *thread;
+    struct resolver *resolver;
+};
+
+static struct sender next_sender(struct host *h)
+{
+    unsigned index = (h->wire_count + h->link_count) % h->sender_count;
+    return (struct sender){&h->threads[1 + h->owner_count + index], h->resolvers[index]};
+}
+
+static int open_wire(struct host *h, const struct config_output *config, char *why, size_t why_size)
+{
+    struct sender sender = next_sender(h);
+    struct wire_options options;
+    char source[SOURCE_NAME_MAX + 1];
+    host_wire_options(h, config, source, &options);
+    struct wire *wire = &h->wires[h->wire_count];
+    int error = wire_init(wire, &options, config->app, config->output, config->queue_bytes,
+                          config->max_record, &sender.thread->loop, sender.resolver, &sender.thread->log);
+    if (error < 0)
+        return error;
+    h->wire_count++;
+    return join_producer(h, config, &wire->outlet, why, why_size);
+}
+
+/* --- links: one a receiving host, which is known by its key --- */
+
+static bool same_link(const struct config_output *a, const struct config_output *b)
+{
+    return b->kind == OUTPUT_LINK && memcmp(a->link_key, b->link_key, LINK_KEY_BYTES) == 0;
+}
+
+/* Outputs of the same link; `least_mtu`: of theirs, as they share its packets. */
+static uint32_t count_link_outputs(const struct config *c, const struct config_output *like,
+                                   uint32_t *least_mtu)
+{
+    uint32_t count = 0;
+    *least_mtu = like->link_mtu;
+    for (unsigned i = 0; i < c->output_count; i++) {
+        if (!same_link(like, &c->outputs[i]))
+            continue;
+        count++;
+        *least_mtu = (uint32_t)min_u64(*least_mtu, c->outputs[i].link_mtu);
+    }
+    return count;
+}
+
+static struct link *find_link(struct host *h, const struct config_output *config)
+{
+    for (unsigned i = 0; i < h->link_count; i++) {
+        if (memcmp(h->links[i].sender.initiator.remote_public, config->link_key, LINK_KEY_BYTES) == 0)
+            return &h->links[i];
+    }
+    return NULL;
+}
+
+static int open_link(struct host *h, const struct config_output *config, struct link **made)
+{
+    struct sender sender = next_sender(h);
+    struct link_options options = {.name = config->link_text,
+                                   .host = config->link_host,
+                                   .port = config->link_port,
+                                   .literal = config->link_literal,
+                                   .key = &h->key,
+                                   .random = host_random(h)};
+    memcpy(options.remote_public, config->link_key, LINK_KEY_BYTES);
+    options.outputs = count_link_outputs(h->config, config, &options.mtu);
+    struct link *link = *made = &h->links[h->link_count];
+    int error = link_init(link, &options, &sender.thread->loop, sender.resolver, &sender.thread->log);
+    if (error < 0)
+        return error;
+    h->link_count++;
+    h->registry.links[h->registry.link_count++] = (struct registry_link){link->name, &link->report};
+    return 0;
+}
+
+static int open_link_output(struct host *h, const struct config_output *config, char *why, size_t why_size)
+{
+    struct link *link = find_link(h, config);
+    int error = link ? 0 : open_link(h, config, &link);
+    if (error < 0)
+        return error;
+    struct link_outlet *o = &h->link_outlets[h->link_outlet_count];
+    error = link_add(link, o, config->app, config->output, config->queue_bytes, config->max_record, h->epoch,
+                     config->target_app, config->event);
+    if (error < 0)
+        return error;
+    h->link_outlet_count++;
+    return join_producer(h, config, &o->outlet, why, why_size);
+}
+
+/* --- all --- */
+
+static int open_output(struct host *h, const struct config_output *config, char *why, size_t why_size)
+{
+    switch (config->kind) {
+    case OUTPUT_WIRE:
+        return open_wire(h, config, why, why_size);
+    case OUTPUT_LINK:
+        return open_link_output(h, config, why, why_size);
+    case OUTPUT_INNER:
+        break;
+    }
+    return open_inner(h, config, why, why_size);
+}
+
+unsigned host_count_outputs(const struct config *config, enum output_kind kind)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < config->output_count; i++)
+        count += config->outputs[i].kind == kind;
+    return count;
+}
+
+int host_open_outlets(struct host *h, char *why, size_t why_size)
+{
+    const struct config *c = h->config;
+    unsigned links = host_count_outputs(c, OUTPUT_LINK);
+    h->wires = host_allocate(host_count_outputs(c, OUTPUT_WIRE), sizeof *h->wires);
+    h->links = host_allocate(links, sizeof *h->links);
+    h->link_outlets = host_allocate(links, sizeof *h->link_outlets);
+    h->inners = host_allocate(host_count_outputs(c, OUTPUT_INNER), sizeof *h->inners);
+    h->registry.links = calloc(links + 1, sizeof *h->registry.links);
+    if (!h->wires || !h->links || !h->link_outlets || !h->inners || !h->registry.links)
+        return -ENOMEM;
+    int error = find_cycles(h);
+    for (unsigned i = 0; error == 0 && i < c->output_count; i++)
+        error = open_output(h, &c->outputs[i], why, why_size);
+    return error;
+}
+
+void host_dispose_outlets(struct host *h)
+{
+    for (unsigned i = 0; i < h->wire_count; i++)
+        wire_dispose(&h->wires[i]);
+    for (unsigned i = 0; i < h->link_count; i++)
+        link_dispose(&h->links[i]);
+    for (unsigned i = 0; i < h->inner_count; i++)
+        outlet_dispose(&h->inners[i]);
+    free(h->registry.links);
+    free(h->feeds);
+    free(h->wires);
+    free(h->links);
+    free(h->link_outlets);
+    free(h->inners);
+}
