@@ -324,6 +324,7 @@ static void advance(struct link_socket *s)
         end_refused(b);
         free_buffer(b);
     }
+    want(s->link); /* the loop must not wait before it has handed over what comes next */
 }
 
 static void line_up(struct link_buffer *b)
@@ -354,7 +355,6 @@ static void sent(struct io_op *op, int result, bool more)
         advance(s);
     else
         free_buffer(b);
-    want(b->link); /* so that the loop does not wait for the next of a line before it has handed it over */
 }
 
 static bool fill(struct link *l, uint64_t now_ns)
@@ -485,6 +485,7 @@ static int init_sender(struct link *l, const struct link_options *options)
                                                .remote_public = options->remote_public,
                                                .indices = &l->indices,
                                                .random = options->random,
+                                               .ciphers = options->ciphers,
                                                .outputs = options->outputs,
                                                .sent_packets = SENT_PACKETS,
                                                .mtu_limit = options->mtu};
