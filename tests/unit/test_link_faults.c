@@ -264,6 +264,8 @@ static void cut_mtu(uint64_t seed, bool told, uint32_t mtu)
     path.mtu = mtu, path.mtu_told = told;
     sim_set_path(w->sim, HERE, NULL, &path);
     uint64_t before = w->links[0].stores[0].stored;
+    run_for(w, 50 * NS_PER_MS);
+    assert_true(!told || counted(&w->links[0].link.report.datagram_bytes) <= mtu - 28); /* at once */
     run_for(w, NS_PER_S);
     assert_true(w->links[0].stores[0].stored > before + 100);
     run_until_freed(w, 10 * NS_PER_S);
