@@ -32,11 +32,11 @@ static const char *hint_on_listening(int error)
 {
     switch (error) {
     case -EADDRINUSE:
-        return ": another program, or another pure-host, listens there: end it, or change http in [host]";
+        return ": another program, or another pure-host, listens there: end it, or change the port in [host]";
     case -EACCES:
-        return ": ports below 1024 are for privileged programs: take a higher one for http in [host]";
+        return ": ports below 1024 are for privileged programs: take a higher one in [host]";
     case -EADDRNOTAVAIL:
-        return ": this machine has no such address: change http in [host] (ip address shows them)";
+        return ": this machine has no such address: change the address in [host] (ip address shows them)";
     default:
         return "";
     }

@@ -73,7 +73,7 @@ static void begin_epoch(struct stream_cursor *c, const struct run *run)
 int streams_find(struct streams *s, const struct run *run, struct stream_cursor **cursor,
                  enum stream_news *news)
 {
-    assert(run->source.size <= SOURCE_NAME_MAX && run->identity.size <= SOURCE_NAME_MAX);
+    assert(identity_of(run).size <= SOURCE_NAME_MAX);
     *news = STREAM_KNOWN;
     struct stream_cursor *c = look_up(s, identity_of(run));
     bool gap = run->first > run->base + 1; /* then it says nothing that is worth to be believed */

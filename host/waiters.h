@@ -1,6 +1,7 @@
 /* Who waits for which result of an app: results come in the order of the runs (inbox.h), so this is a queue
  * that runs beside the inbox. A waiter names its connection by index and generation: a connection that has
- * gone leaves its waiters behind, and their results are dropped. Memory follows what is outstanding, in
+ * gone leaves its waiters behind, and their results are dropped. (Of links, the index alone names the stream,
+ * which stays until its last result: host/link_inlets.c.) Memory follows what is outstanding, in
  * chunks; the inbox bounds that (room for results). */
 #ifndef PURE_HOST_WAITERS_H
 #define PURE_HOST_WAITERS_H

@@ -255,23 +255,22 @@ static void follow(struct link_peer *peer, uint64_t number, const struct link_ad
 }
 
 /* Whether a datagram may still be looked into in this round. */
-static bool use_quota(const struct link_receiver *r, struct link_quota *quota, size_t size)
+static bool within_quota(const struct link_receiver *r, struct link_quota *quota, size_t size)
 {
     if (quota->round != r->round)
         *quota = (struct link_quota){.round = r->round};
-    quota->used += size + LINK_QUOTA_BASE;
-    return quota->used <= LINK_QUOTA;
+    return quota->used + size + LINK_QUOTA_BASE <= LINK_QUOTA;
 }
 
-static int take_data(struct link_receiver *r, uint64_t now_ns, const struct link_address *source,
+static void use_quota(struct link_quota *quota, size_t size)
+{
+    quota->used += size + LINK_QUOTA_BASE;
+}
+
+static int open_data(struct link_receiver *r, uint64_t now_ns, const struct link_address *source,
                      uint8_t *datagram, size_t size)
 {
     struct responder_packet opened;
-    int named = responder_named(&r->responder, datagram);
-    if (named < 0)
-        return named;
-    if (!use_quota(r, &r->peers[named]->quota, size))
-        return PE_LINK_QUOTA;
     int error = responder_open(&r->responder, now_ns, datagram, size, &opened);
     if (error < 0)
         return error;
@@ -288,6 +287,22 @@ static int take_data(struct link_receiver *r, uint64_t now_ns, const struct link
     return error;
 }
 
+static int take_data(struct link_receiver *r, uint64_t now_ns, const struct link_address *source,
+                     uint8_t *datagram, size_t size)
+{
+    int named = responder_named(&r->responder, datagram);
+    if (named < 0)
+        return named;
+    struct link_peer *peer = r->peers[named];
+    if (!within_quota(r, &peer->quota, size))
+        return PE_LINK_QUOTA;
+    uint64_t received = peer->inlets.session_received;
+    int error = open_data(r, now_ns, source, datagram, size);
+    if (error < 0 || peer->inlets.session_received == received)
+        use_quota(&peer->quota, size);
+    return error;
+}
+
 int link_receiver_receive(struct link_receiver *r, uint64_t now_ns, const struct link_address *source,
                           uint8_t *datagram, size_t size, uint8_t answer[LINK_ANSWER_BYTES])
 {
@@ -296,8 +311,9 @@ int link_receiver_receive(struct link_receiver *r, uint64_t now_ns, const struct
         return take_data(r, now_ns, source, datagram, size);
     if (type != LINK_INIT)
         return PE_NOT_AUTHENTIC;
-    if (!use_quota(r, &r->strangers, size))
+    if (!within_quota(r, &r->strangers, size))
         return PE_LINK_QUOTA;
+    use_quota(&r->strangers, size);
     struct cookie_source from = cookie_source_of((const struct sockaddr *)&source->address);
     return responder_answer(&r->responder, now_ns, &from, (const struct link_init *)datagram, answer);
 }

@@ -18,7 +18,7 @@
 #include "link/path.h"
 
 #define LINK_SENDER_LOOKUP_PTOS  3               /* in a row, before the name is looked up again */
-#define LINK_SENDER_SILENCE_NS   (10 * NS_PER_S) /* … with those: a new handshake */
+#define LINK_SENDER_SILENCE_NS   (3 * NS_PER_S)  /* … with those: a new handshake */
 #define LINK_SENDER_KEEPALIVE_NS (25 * NS_PER_S)
 #define LINK_BATCH_PACKETS       64    /* the most that one send with segmentation offload takes */
 #define LINK_BATCH_BYTES         65507 /* likewise */

@@ -4,17 +4,19 @@
 #include "experiments/bench/drive.h"
 #include "experiments/bench/network.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #define DELAY_MS    "25" /* one way */
 #define RATE_MBIT   "100"
 #define QUEUE_BYTES "625000" /* of the bottleneck: rate times two delays */
 #define MTU         "1500"
 #define WARM_S      5
-#define RECORD      1000u /* bytes */
-#define BURST       100u  /* records */
-#define REQUESTS    8u    /* of so many events each: 800 MB, 64 s of the whole rate */
-#define EVENTS      1000u
+#define RECORD      1000u       /* bytes */
+#define BURST       100u        /* records */
+#define REFUSED_MS  20          /* after a 503 */
 #define START_S     30          /* for the connection and the first byte */
 #define SENDER      "10.77.0.1" /* as experiments/path has it */
 #define RECEIVER    "10.77.0.2"
@@ -23,6 +25,7 @@ struct run {
     struct process path;
     char networks[2][64];
     struct host sender, receiver;
+    struct process giver;
     struct process tcp_sender, tcp_receiver;
 };
 
@@ -56,6 +59,7 @@ static int configure(const struct bench *bench, const struct settings *settings,
     snprintf(name, sizeof name, "%s-receiver", bench->name);
     if (host_configure(to, settings, name) != 0 || host_link(to, settings, RECEIVER) != 0)
         return -1;
+    fprintf(from->text, "request_timeout = 5m\n"); /* a full output may take its time on such a path */
     from->network = run->networks[0];
     to->network = run->networks[1];
     snprintf(name, sizeof name, "items=%u size=%u", BURST, RECORD);
@@ -67,19 +71,30 @@ static int configure(const struct bench *bench, const struct settings *settings,
     return 0;
 }
 
-/* All the work at once: the app does it as its output takes it. Nobody waits for the replies. */
-static int give_work(struct host *host)
+/* One burst after the other, each once the one before is stored, so that the output is never without work: in
+ * a process of its own, which ends with the signal that stops it. */
+static _Noreturn void keep_giving(struct client *client)
 {
-    char body[2 * EVENTS];
-    for (unsigned i = 0; i < EVENTS; i++)
-        memcpy(body + 2 * i, "1\n", 2);
-    for (unsigned i = 0; i < REQUESTS; i++)
-        if (client_send(&host->client, "/apps/src/events/burst", "application/x-ndjson", body, sizeof body) !=
-            0) {
-            fprintf(stderr, "bench: the sending host takes no work; its log is %s\n", host->log);
-            return -1;
-        }
-    return 0;
+    struct client_reply reply;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (client_send(client, "/apps/src/events/burst", "application/octet-stream", "1", 1) == 0 &&
+           client_reply(client, &reply) == 0 && (reply.status == 200 || reply.status == 503))
+        if (reply.status == 503)
+            pause_ms(REFUSED_MS);
+    fprintf(stderr, "bench: the sending host takes no work any more\n");
+    _exit(1);
+}
+
+/* The child has the connection; we take another. */
+static int start_giving(struct run *run)
+{
+    struct host *from = &run->sender;
+    pid_t pid = fork();
+    if (pid == 0)
+        keep_giving(&from->client);
+    run->giver = (struct process){.pid = pid > 0 ? pid : 0, .out = -1};
+    client_close(&from->client);
+    return pid > 0 ? network_client(&from->client, from->network, from->port) : -1;
 }
 
 /* Whether what is there is the beginning of what was sent, each once and in order. */
@@ -97,18 +112,15 @@ static bool is_right(const struct receipt *receipt)
     return false;
 }
 
-/* The counters of the sending host are read by another connection: the first waits for its replies. */
 static int measure_link(const struct settings *settings, struct run *run, struct row *row)
 {
     static const char state[] = "/apps/d1/state";
     struct host *from = &run->sender, *to = &run->receiver;
     struct receipt before, after;
-    if (give_work(from) != 0 || drive_wait(&to->client, state, 1, 2, &before) != 0)
+    if (start_giving(run) != 0 || drive_wait(&to->client, state, 1, 2, &before) != 0)
         return -1;
-    client_close(&from->client);
     pause_ms(WARM_S * 1000);
-    if (network_client(&from->client, from->network, from->port) != 0 || host_measure(from) != 0 ||
-        drive_receipt(&to->client, state, &before) != 0)
+    if (host_measure(from) != 0 || drive_receipt(&to->client, state, &before) != 0)
         return -1;
     uint64_t start_ns = monotonic_ns();
     pause_ms(settings->seconds * 1000);
@@ -116,7 +128,7 @@ static int measure_link(const struct settings *settings, struct run *run, struct
         return -1;
     row->elapsed_ns = monotonic_ns() - start_ns;
     row->records = after.records - before.records;
-    row->verified = is_right(&after);
+    row->verified = is_right(&after) && process_alive(&run->giver);
     return host_measured(from, row);
 }
 
@@ -130,6 +142,7 @@ static int run_link(const struct bench *bench, const struct settings *settings, 
         error = host_start(&run->sender, settings, row->variant, NULL);
     if (error == 0)
         error = measure_link(settings, run, row);
+    process_stop(&run->giver);
     bool ended = host_stop(&run->sender) == 0;
     ended &= host_stop(&run->receiver) == 0;
     row->verified &= ended;
@@ -185,7 +198,7 @@ static int run_tcp(const struct settings *settings, struct run *run, struct row 
 int lossy_run(const struct bench *bench, struct settings *settings, struct row *row)
 {
     static struct run run;
-    run.path = run.tcp_sender = run.tcp_receiver = (struct process){.out = -1};
+    run.path = run.giver = run.tcp_sender = run.tcp_receiver = (struct process){.out = -1};
     memset(&run.sender.process, 0, sizeof run.sender.process);
     memset(&run.receiver.process, 0, sizeof run.receiver.process);
     run.sender.client.fd = run.receiver.client.fd = -1;

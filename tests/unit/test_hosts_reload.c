@@ -157,6 +157,35 @@ static void links_and_peers_wait_for_a_restart(void **state)
     hosts_world_close(&world);
 }
 
+/* Each value of a link in turn; nobody answers at its address. */
+static void a_link_that_is_changed_waits_for_a_restart(void **state)
+{
+    (void)state;
+    static const char *const changed[] = {
+        "link = 10.0.0.8:7071\nkey = " KEY_A "\napp = a\nevent = e\nmtu = 1400\n",
+        "link = 10.0.0.9:7072\nkey = " KEY_A "\napp = a\nevent = e\nmtu = 1400\n",
+        "link = 10.0.0.9:7071\nkey = " KEY_B "\napp = a\nevent = e\nmtu = 1400\n",
+        "link = 10.0.0.9:7071\nkey = " KEY_A "\napp = b\nevent = e\nmtu = 1400\n",
+        "link = 10.0.0.9:7071\nkey = " KEY_A "\napp = a\nevent = f\nmtu = 1400\n",
+        "link = 10.0.0.9:7071\nkey = " KEY_A "\napp = a\nevent = e\nmtu = 1401\n",
+    };
+    static const char host[] = "key = env:TEST_RELOAD_KEY\n" APPS;
+    static const char link[] =
+        "[output src.cloud]\nlink = 10.0.0.9:7071\nkey = " KEY_A "\napp = a\nevent = e\nmtu = 1400\n";
+    char text[500];
+    setenv("TEST_RELOAD_KEY", "pure-host-private-key:rP0ZnVoGHzzuA/Wt7L1+CGwKkUBGelO8eG58mbiCIe4=", 1);
+    snprintf(text, sizeof text, "%s%s", host, link);
+    open_world(text);
+    reload("token = t\n%s%s", host, link);
+    assert_int_equal(world_logged(one, "changes with the next start"), 0);
+    for (unsigned i = 0; i < ARRAY_SIZE(changed); i++) {
+        reload("token = t\n%s[output src.cloud]\n%s", host, changed[i]);
+        assert_int_equal(world_logged(one, "reload: output src.cloud changes with the next start"), i + 1);
+    }
+    unsetenv("TEST_RELOAD_KEY");
+    hosts_world_close(&world);
+}
+
 static void a_file_that_is_wrong_changes_nothing(void **state)
 {
     (void)state;
@@ -194,6 +223,7 @@ int main(void)
         cmocka_unit_test(a_disabled_output_is_tried_again_when_it_is_configured_anew),
         cmocka_unit_test(what_cannot_change_is_named_and_stays),
         cmocka_unit_test(links_and_peers_wait_for_a_restart),
+        cmocka_unit_test(a_link_that_is_changed_waits_for_a_restart),
         cmocka_unit_test(a_file_that_is_wrong_changes_nothing),
         cmocka_unit_test(a_hundred_changes_in_a_row_lose_nothing),
     };

@@ -26,6 +26,7 @@ struct given {
 /* Of all apps, in the order they were given: outside of the states, which are undone. */
 static struct given seen[20000];
 static unsigned seen_count;
+static struct random *flaky; /* if set, three of ten tries of any event fail */
 
 static const char *const outputs[] = {"out", NULL};
 
@@ -50,6 +51,8 @@ static int noter_event(void *state, struct pure_turn *turn, const struct pure_ev
         if (error != 0)
             return error;
     }
+    if (flaky && !turn->replaying && random_below(flaky, 10) < 3)
+        return 1;
     if (turn->replaying) /* its state is rebuilt behind a failed event */
         return 0;
     assert_true(seen_count < ARRAY_SIZE(seen));
@@ -980,6 +983,139 @@ static void what_is_held_back_may_go_before_its_time(void **state)
     bench_close(b);
 }
 
+/* --- all of it --- */
+
+#define OUTPUTS 3  /* of each peer */
+#define TOTAL   60 /* records of each output */
+
+/* A sender's output, as far as a receiver can tell: it sends from behind what it was told is stored. */
+struct sender {
+    struct feed feed;
+    char output[8];
+    uint64_t stored;
+    bool open;
+};
+
+struct storm {
+    struct bench *b;
+    struct random random;
+    struct sender senders[PEERS][OUTPUTS];
+    uint32_t next_number[PEERS][OUTPUTS];
+};
+
+static void sender_open(struct storm *s, unsigned peer, unsigned output)
+{
+    struct sender *sender = &s->senders[peer][output];
+    struct frame_open open = an_open(s->next_number[peer][output], sender->stored + 1);
+    snprintf(sender->output, sizeof sender->output, "out%u", output);
+    open.output = span_text(sender->output);
+    sender->feed = feed_open(s->b, peer, &open);
+    sender->open = true;
+    s->next_number[peer][output] += 8; /* its place in what follows */
+}
+
+static void sender_close(struct sender *sender)
+{
+    feed_end(&sender->feed);
+    sender->open = false;
+}
+
+/* All streams of the peer are gone, as after a lost association. */
+static void break_association(struct storm *s, unsigned peer)
+{
+    inlets_begin(&s->b->peers[peer].inlets);
+    for (unsigned i = 0; i < OUTPUTS; i++) {
+        s->senders[peer][i].open = false;
+        s->next_number[peer][i] = i;
+    }
+}
+
+static void sender_step(struct storm *s, unsigned peer, unsigned output)
+{
+    struct sender *sender = &s->senders[peer][output];
+    if (!sender->open || s->next_number[peer][output] >= STREAMS)
+        return;
+    struct told *told_it = told(&sender->feed);
+    assert_in_range(told_it->stored, sender->stored, TOTAL);
+    sender->stored = told_it->stored;
+    if (told_it->reason != 0) {
+        assert_true(told_it->reason == REFUSED_APP_FAILED || told_it->reason == REFUSED_TOO_MANY_STREAMS);
+        sender_close(sender);
+        return;
+    }
+    uint64_t count = random_below(&s->random, 6);
+    while (count-- > 0 && sender->feed.records < TOTAL) {
+        bool sends = random_below(&s->random, 4) == 0;
+        if (!feed_put(&sender->feed, sends ? "send 900" : "x", random_below(&s->random, 9000)))
+            break;
+    }
+    feed_deliver(&sender->feed);
+    if (random_below(&s->random, 50) == 0)
+        sender_close(sender);
+}
+
+static bool storm_step(struct storm *s)
+{
+    bool done = true;
+    unsigned peer = (unsigned)random_below(&s->random, PEERS);
+    unsigned output = (unsigned)random_below(&s->random, OUTPUTS);
+    if (random_below(&s->random, 60) == 0 || s->next_number[peer][output] + 8 >= STREAMS)
+        break_association(s, peer);
+    if (!s->senders[peer][output].open)
+        sender_open(s, peer, output);
+    sender_step(s, peer, output);
+    if (random_below(&s->random, 4) == 0)
+        drain_outlet(s->b);
+    sim_run_for(s->b->sim, random_below(&s->random, 10 * NS_PER_MS));
+    for (unsigned i = 0; i < PEERS * OUTPUTS; i++)
+        done &= s->senders[i / OUTPUTS][i % OUTPUTS].stored == TOTAL;
+    return done;
+}
+
+/* Every record of every output was given, once and in order. */
+static void check_seen(const struct bench *b)
+{
+    assert_int_equal(seen_count, PEERS * OUTPUTS * TOTAL);
+    for (unsigned i = 0; i < PEERS * OUTPUTS; i++) {
+        char source[32];
+        snprintf(source, sizeof source, "%s/src/out%u", b->peers[i / OUTPUTS].access.name, i % OUTPUTS);
+        uint64_t last = 0;
+        for (unsigned k = 0; k < seen_count; k++) {
+            if (strcmp(seen[k].source, source) == 0)
+                assert_int_equal(seen[k].number, ++last);
+        }
+        assert_int_equal(last, TOTAL);
+    }
+}
+
+static void every_record_is_given_once_and_in_order(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        static struct storm s;
+        memset(&s, 0, sizeof s);
+        s.b = bench_open();
+        s.random.state = seed;
+        flaky = &s.random;
+        for (unsigned i = 0; i < PEERS; i++)
+            break_association(&s, i);
+        unsigned steps = 0;
+        while (!storm_step(&s))
+            assert_true(++steps < 100000);
+        flaky = NULL;
+        check_seen(s.b);
+        for (unsigned i = 0; i < PEERS; i++)
+            break_association(&s, i);
+        for (unsigned i = 0; i < 3; i++) {
+            drain_outlet(s.b);
+            settle(s.b);
+        }
+        expect_no_streams(s.b);
+        assert_true(s.b->li.stream_count <= PEERS * PEER_STREAMS);
+        bench_close(s.b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1007,6 +1143,7 @@ int main(void)
         cmocka_unit_test(a_small_step_is_held_back_while_more_is_outstanding),
         cmocka_unit_test(a_large_step_is_told_at_once),
         cmocka_unit_test(what_is_held_back_may_go_before_its_time),
+        cmocka_unit_test(every_record_is_given_once_and_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

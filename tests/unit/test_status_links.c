@@ -89,8 +89,8 @@ static void metrics_have_each_number_of_a_link_and_the_listener(void **state)
 {
     (void)state;
     static const char *const samples[] = {
-        "# TYPE pure_link_packets_total counter\npure_link_packets_total{link=\"pi2.local:7071\"} 101\n"
-        "pure_link_packets_total{link=\"[fd00::2]:7071\"} 0\n",
+        "# TYPE pure_link_packets_total counter\npure_link_packets_total{link=\"pi2.local:7071\"} 101\n",
+        "\npure_link_packets_total{link=\"[fd00::2]:7071\"} 0\n",
         "\npure_link_bytes_total{link=\"pi2.local:7071\"} 102\n",
         "\npure_link_sends_total{link=\"pi2.local:7071\"} 103\n",
         "\npure_link_received_total{link=\"pi2.local:7071\"} 104\n",
