@@ -4,13 +4,18 @@
 
 #include <sodium.h>
 
-int initiator_init(struct initiator *i, const struct host_key *key,
+int initiator_init(struct initiator *i, const struct host_key *key, uint8_t ciphers,
                    const uint8_t remote_public[LINK_KEY_BYTES], struct indices *indices, void *owner,
                    const struct link_random *random)
 {
     uint8_t shared[LINK_KEY_BYTES];
-    *i = (struct initiator){
-        .key = key, .indices = indices, .owner = owner, .random = *random, .previous_end_ns = NEVER};
+    assert((ciphers & ~cipher_hardware()) == 0);
+    *i = (struct initiator){.key = key,
+                            .ciphers = ciphers,
+                            .indices = indices,
+                            .owner = owner,
+                            .random = *random,
+                            .previous_end_ns = NEVER};
     int weak = crypto_scalarmult_curve25519(shared, key->private, remote_public);
     sodium_memzero(shared, sizeof shared);
     if (weak)
@@ -94,7 +99,7 @@ static uint64_t retry_delay_ns(struct initiator *i)
 
 static void fill_payload(const struct initiator *i, uint64_t next_packet, struct link_init_payload *payload)
 {
-    *payload = (struct link_init_payload){.version = LINK_VERSION};
+    *payload = (struct link_init_payload){.version = LINK_VERSION, .ciphers = i->ciphers};
     memcpy(payload->association, i->association, LINK_ASSOCIATION_BYTES);
     link_put64(payload->next_packet, next_packet);
     link_put64(payload->attempt, i->attempts);
@@ -140,6 +145,12 @@ static bool is_associated(const struct initiator *i)
     return !sodium_is_zero(i->association, LINK_ASSOCIATION_BYTES);
 }
 
+static bool is_offered(const struct initiator *i, uint8_t cipher)
+{
+    return cipher == LINK_CHACHA20_POLY1305 ||
+           (cipher == LINK_AES_256_GCM && i->ciphers & LINK_OFFERS_AES_256_GCM);
+}
+
 static int check_payload(const struct initiator *i, const struct link_reply *reply,
                          const struct link_reply_payload *payload)
 {
@@ -150,12 +161,13 @@ static int check_payload(const struct initiator *i, const struct link_reply *rep
         return PE_NOT_AUTHENTIC;
     if ((goes_on && !is_associated(i)) || link_get64(payload->next_packet) > LINK_NUMBER_MAX)
         return PE_MALFORMED;
-    return 0;
+    return is_offered(i, payload->cipher) ? 0 : PE_MALFORMED;
 }
 
 static struct initiator_terms terms_of(const struct link_reply_payload *payload)
 {
     return (struct initiator_terms){
+        .cipher = payload->cipher,
         .goes_on = payload->flags & LINK_GOES_ON,
         .most_streams = link_get32(payload->most_streams),
         .session_credit = link_get64(payload->session_credit),
@@ -177,7 +189,7 @@ static void begin_session(struct initiator *i, uint64_t now_ns, const struct noi
     }
     uint64_t next_number = terms->goes_on ? i->previous.next_number : 0;
     session_init(&i->current, now_ns, next_number, terms->next_packet);
-    noise_split(noise, i->current.seal_key, i->current.open_key);
+    session_take_keys(&i->current, terms->cipher, noise);
     i->current.index = i->waiting_index;
     i->current.remote_index = link_get32(reply->receiver);
     i->confirmed = false;

@@ -485,6 +485,7 @@ static int init_sender(struct link *l, const struct link_options *options)
                                                .remote_public = options->remote_public,
                                                .indices = &l->indices,
                                                .random = options->random,
+                                               .ciphers = options->ciphers,
                                                .outputs = options->outputs,
                                                .sent_packets = SENT_PACKETS,
                                                .mtu_limit = options->mtu};

@@ -83,8 +83,8 @@ int link_receiver_init(struct link_receiver *r, const struct link_receiver_optio
         return -ENOMEM;
     int error = timers_init(&r->timers, options->peers);
     if (error == 0)
-        error =
-            responder_init(&r->responder, now_ns, options->key, options->peers, &options->random, &events);
+        error = responder_init(&r->responder, now_ns, options->key, options->ciphers, options->peers,
+                               &options->random, &events);
     if (error < 0) {
         timers_dispose(&r->timers);
         free(r->peers);

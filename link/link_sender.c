@@ -8,8 +8,8 @@ int link_sender_init(struct link_sender *l, const struct link_sender_options *op
                      const struct link_sender_events *events, uint64_t now_ns)
 {
     *l = (struct link_sender){.events = *events, .mtu_limit = options->mtu_limit, .heard_ns = now_ns};
-    int error = initiator_init(&l->initiator, options->key, options->remote_public, options->indices, l,
-                               &options->random);
+    int error = initiator_init(&l->initiator, options->key, options->ciphers, options->remote_public,
+                               options->indices, l, &options->random);
     if (error < 0)
         return error;
     error = outputs_init(&l->outputs, options->outputs, link_random_u64(&options->random), &events->outputs);

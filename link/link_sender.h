@@ -17,8 +17,8 @@
 #include "link/outputs.h"
 #include "link/path.h"
 
-#define LINK_SENDER_LOOKUP_PTOS  3               /* in a row, before the name is looked up again */
-#define LINK_SENDER_SILENCE_NS   (3 * NS_PER_S)  /* … with those: a new handshake */
+#define LINK_SENDER_LOOKUP_PTOS  3              /* in a row, before the name is looked up again */
+#define LINK_SENDER_SILENCE_NS   (3 * NS_PER_S) /* … with those: a new handshake */
 #define LINK_SENDER_KEEPALIVE_NS (25 * NS_PER_S)
 #define LINK_BATCH_PACKETS       64    /* the most that one send with segmentation offload takes */
 #define LINK_BATCH_BYTES         65507 /* likewise */
@@ -28,6 +28,7 @@ struct link_sender_options {
     const uint8_t *remote_public;
     struct indices *indices; /* of the socket; the owner of this link's indices is the link_sender */
     struct link_random random;
+    uint8_t ciphers;       /* cipher_hardware(), or less; 0: ChaCha20-Poly1305 alone */
     uint32_t outputs;      /* the most */
     uint32_t sent_packets; /* capacity of the sent map, a power of two: SENT_PACKETS */
     uint32_t mtu_limit;    /* bytes of UDP payload that the interface takes */
