@@ -134,6 +134,8 @@ size_t initiator_write(struct initiator *i, uint64_t now_ns, uint64_t next_packe
     seal_init(i, next_packet, init);
     cookie_sign(&i->cookie, &i->cookie_keys, now_ns, init);
     memcpy(i->sent_mac1, init->mac1, LINK_MAC_BYTES);
+    i->cookie_used = i->cookie_due;
+    i->cookie_due = false;
     i->retry_ns = now_ns + retry_delay_ns(i);
     return LINK_INIT_BYTES;
 }
@@ -194,6 +196,7 @@ static void begin_session(struct initiator *i, uint64_t now_ns, const struct noi
     i->current.remote_index = link_get32(reply->receiver);
     i->confirmed = false;
     i->restarting = false;
+    i->cookie_due = false;
     i->retries = 0;
     i->retry_ns = 0;
     end_handshake(i, true);
@@ -223,7 +226,18 @@ int initiator_cookie(struct initiator *i, uint64_t now_ns, const struct link_coo
 {
     if (!i->waiting || link_get32(message->sender) != i->waiting_index)
         return PE_EXPIRED;
-    return cookie_take(&i->cookie, &i->cookie_keys, now_ns, i->sent_mac1, message);
+    int error = cookie_take(&i->cookie, &i->cookie_keys, now_ns, i->sent_mac1, message);
+    if (error == 0 && !i->cookie_used) {
+        i->cookie_due = true;
+        i->retry_ns = now_ns;
+    }
+    return error;
+}
+
+void initiator_moved(struct initiator *i)
+{
+    i->cookie.until_ns = 0;
+    i->cookie_due = false;
 }
 
 /* --- sessions --- */

@@ -34,6 +34,8 @@ struct initiator {
     bool restarting;   /* a new session is wanted though the current one is young */
     uint64_t retry_ns; /* no INIT before */
     unsigned retries;  /* INITs since the last REPLY */
+    bool cookie_due;   /* the newest INIT was answered by a COOKIE: the next goes with it at once */
+    bool cookie_used;  /* the newest INIT is such a one */
 
     /* The handshake under way: one at a time, the newest INIT's. */
     bool waiting;                      /* for its REPLY; else the next three are zero */
@@ -96,8 +98,12 @@ size_t initiator_write(struct initiator *i, uint64_t now_ns, uint64_t next_packe
 int initiator_reply(struct initiator *i, uint64_t now_ns, const struct link_reply *reply,
                     struct initiator_terms *terms);
 
-/* A COOKIE whose index is ours: it goes into the next INIT. 0, PE_EXPIRED, PE_NOT_AUTHENTIC. */
+/* A COOKIE whose index is ours: it goes into the next INIT, which is due at once, unless the one answered was
+ * such an INIT already. 0, PE_EXPIRED, PE_NOT_AUTHENTIC. */
 int initiator_cookie(struct initiator *i, uint64_t now_ns, const struct link_cookie *message);
+
+/* INITs come from another source from now on, for which the cookie is not right. */
+void initiator_moved(struct initiator *i);
 
 /* A DATA packet whose index is ours, opened in place: as session_open. */
 int initiator_open(struct initiator *i, uint64_t now_ns, uint8_t *packet, size_t size,

@@ -25,11 +25,11 @@ static void want(struct link *l)
 
 static void take_datagram(struct link *l, uint8_t *bytes, uint32_t size)
 {
-    bool reply = link_type_of(bytes, size) == LINK_REPLY;
+    unsigned type = link_type_of(bytes, size);
     int error = link_sender_receive(&l->sender, l->loop->now_ns, bytes, size);
     counter_add(error == 0 ? &l->report.received : &l->report.dropped, 1);
-    counter_add(&l->report.handshakes, error == 0 && reply);
-    if (error == 0)
+    counter_add(&l->report.handshakes, error == 0 && type == LINK_REPLY);
+    if (error == 0 && type != LINK_COOKIE) /* by which nothing gets through yet */
         link_heard(l);
 }
 

@@ -161,7 +161,8 @@ int link_sender_receive(struct link_sender *l, uint64_t now_ns, uint8_t *datagra
 
 /* --- time --- */
 
-/* Neither probes nor INITs are answered: once more for each time-out, before what it sends. */
+/* Neither probes nor INITs are answered: once more for each time-out, before what it sends. But a cookie is
+ * good for the source that it was given to only: the INIT that carries it leaves from there. */
 static void see_silence(struct link_sender *l, uint64_t now_ns)
 {
     const struct initiator *i = &l->initiator;
@@ -170,7 +171,8 @@ static void see_silence(struct link_sender *l, uint64_t now_ns)
     uint32_t unanswered = probes + inits;
     if (probes >= LINK_SENDER_LOOKUP_PTOS && now_ns - l->heard_ns >= LINK_SENDER_SILENCE_NS)
         initiator_restart(&l->initiator);
-    if (l->outputs.holding == 0 || unanswered < LINK_SENDER_LOOKUP_PTOS || unanswered <= l->looked_up)
+    if (l->outputs.holding == 0 || i->cookie_due || unanswered < LINK_SENDER_LOOKUP_PTOS ||
+        unanswered <= l->looked_up)
         return;
     l->looked_up = unanswered;
     l->events.want_lookup(l->events.context);
@@ -365,6 +367,7 @@ bool link_sender_fill(struct link_sender *l, uint64_t now_ns, uint8_t *buffer, s
 void link_sender_moved(struct link_sender *l, uint64_t now_ns)
 {
     path_moved(&l->path, l->mtu_limit, now_ns);
+    initiator_moved(&l->initiator);
     l->ping_due |= l->associated;
 }
 
