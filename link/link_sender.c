@@ -174,9 +174,11 @@ static void see_silence(struct link_sender *l, uint64_t now_ns)
     l->events.want_lookup(l->events.context);
 }
 
+/* Whatever waits for its acknowledgement keeps the path alive by its probes, which a PING would put off. */
 static uint64_t keepalive_ns(const struct link_sender *l)
 {
-    return l->outputs.holding > 0 ? l->sent_ns + LINK_SENDER_KEEPALIVE_NS : NEVER;
+    bool waits = l->outputs.holding > 0 && l->path.sent.outstanding == 0;
+    return waits ? l->sent_ns + LINK_SENDER_KEEPALIVE_NS : NEVER;
 }
 
 static void pass_time(struct link_sender *l, uint64_t now_ns)
