@@ -179,10 +179,12 @@ static void see_silence(struct link_sender *l, uint64_t now_ns)
 }
 
 /* While records wait to be stored the receiver is told every now and then where we are: if a NAT in between
- * has forgotten us, what it says comes no more. */
+ * has forgotten us, what it says comes no more. Whatever waits for its acknowledgement does that by its
+ * probes, which a PING would put off. */
 static uint64_t keepalive_ns(const struct link_sender *l)
 {
-    return l->outputs.holding > 0 ? l->sent_ns + l->ping_ns : NEVER;
+    bool waits = l->outputs.holding > 0 && l->path.sent.outstanding == 0;
+    return waits ? l->sent_ns + l->ping_ns : NEVER;
 }
 
 static void pass_time(struct link_sender *l, uint64_t now_ns)
