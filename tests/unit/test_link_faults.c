@@ -406,14 +406,20 @@ static bool no_buffer(void *context)
     return !w->links[0].link.free;
 }
 
+static bool under_way(void *context)
+{
+    return freed(context, 0, 0) > 5000;
+}
+
 static void stuck_socket_seed(uint64_t seed)
 {
     struct world *w = world_start(seed, 2);
-    push(w, 0, 0, 10), push(w, 1, 0, 100);
+    push(w, 1, 0, 100);
     run_until_freed(w, NS_PER_S);
     run_for(w, 100 * NS_PER_MS); /* the other has nothing more to acknowledge */
+    push(w, 0, 0, 10000);
+    assert_int_equal(sim_run_until(w->sim, under_way, w), SIM_DONE); /* its window takes all buffers now */
     seam.stuck = true;
-    push(w, 0, 0, 5000);
     assert_int_equal(sim_run_until(w->sim, no_buffer, w), SIM_DONE);
     run_for(w, 1); /* the last one is handed over, too */
     assert_null(w->links[0].link.free);
