@@ -11,6 +11,7 @@
 #define RETRY_FIRST_NS (500 * NS_PER_MS)
 #define RETRY_LAST_NS  (30 * NS_PER_S)
 #define HURRIED_NS     (200 * NS_PER_MS)
+#define SILENCE_NS     (10 * NS_PER_S) /* that is worth a line in the log */
 #define LOOKUP_NS      (10 * NS_PER_S) /* a lookup that takes longer has failed */
 #define FULL_NS        (3 * NS_PER_S)  /* a socket that takes nothing for so long is given up */
 #define STOP_NS        NS_PER_S        /* for what is in flight, and the last words */
@@ -212,7 +213,7 @@ static void want_lookup(void *context)
     if (l->stopping)
         return;
     link_trouble(l, l->send_error ? l->send_error : PE_LINK_SILENT,
-                 now_ns - l->sender.heard_ns >= LINK_SENDER_SILENCE_NS);
+                 now_ns - l->sender.heard_ns >= SILENCE_NS);
     addresses_failed(&l->addresses);
     look_up(l);
     if (open_socket(l) == 0)

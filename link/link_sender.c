@@ -7,7 +7,10 @@
 int link_sender_init(struct link_sender *l, const struct link_sender_options *options,
                      const struct link_sender_events *events, uint64_t now_ns)
 {
-    *l = (struct link_sender){.events = *events, .mtu_limit = options->mtu_limit, .heard_ns = now_ns};
+    *l = (struct link_sender){.events = *events,
+                              .mtu_limit = options->mtu_limit,
+                              .heard_ns = now_ns,
+                              .ping_ns = LINK_SENDER_PING_NS};
     int error = initiator_init(&l->initiator, options->key, options->ciphers, options->remote_public,
                                options->indices, l, &options->random);
     if (error < 0)
@@ -62,6 +65,7 @@ static int take_frame(struct link_sender *l, const struct frame *frame, uint64_t
         return path_acked(&l->path, &frame->ack, now_ns, &items);
     case FRAME_STORED:
         outputs_stored(&l->outputs, &frame->stored, now_ns);
+        l->ping_ns = LINK_SENDER_PING_NS;
         return 0;
     case FRAME_CREDIT:
         outputs_credit(&l->outputs, frame->credit);
@@ -174,11 +178,11 @@ static void see_silence(struct link_sender *l, uint64_t now_ns)
     l->events.want_lookup(l->events.context);
 }
 
-/* Whatever waits for its acknowledgement keeps the path alive by its probes, which a PING would put off. */
+/* While records wait to be stored the receiver is told every now and then where we are: if a NAT in between
+ * has forgotten us, what it says comes no more. */
 static uint64_t keepalive_ns(const struct link_sender *l)
 {
-    bool waits = l->outputs.holding > 0 && l->path.sent.outstanding == 0;
-    return waits ? l->sent_ns + LINK_SENDER_KEEPALIVE_NS : NEVER;
+    return l->outputs.holding > 0 ? l->sent_ns + l->ping_ns : NEVER;
 }
 
 static void pass_time(struct link_sender *l, uint64_t now_ns)
@@ -191,8 +195,10 @@ static void pass_time(struct link_sender *l, uint64_t now_ns)
         return;
     if (now_ns >= path_deadline_ns(&l->path))
         path_expired(&l->path, now_ns, &items);
-    if (now_ns >= keepalive_ns(l))
+    if (now_ns >= keepalive_ns(l) && !l->ping_due) {
         l->ping_due = true;
+        l->ping_ns = min_u64(2 * l->ping_ns, LINK_SENDER_KEEPALIVE_NS);
+    }
 }
 
 uint64_t link_sender_deadline_ns(const struct link_sender *l, uint64_t now_ns)
@@ -246,6 +252,8 @@ static void put_records(struct link_sender *l, struct packing *p, uint64_t now_n
     size_t size = outputs_fill(&l->outputs, &l->path.sent, p->at, p->end - asks);
     p->at += size;
     p->eliciting = size > 0;
+    if (p->eliciting)
+        l->ping_ns = LINK_SENDER_PING_NS;
     if (asks && p->eliciting)
         put_ping(l, p);
 }

@@ -19,9 +19,10 @@
 
 #define LINK_SENDER_LOOKUP_PTOS  3              /* in a row, before the name is looked up again */
 #define LINK_SENDER_SILENCE_NS   (3 * NS_PER_S) /* … with those: a new handshake */
-#define LINK_SENDER_KEEPALIVE_NS (25 * NS_PER_S)
-#define LINK_BATCH_PACKETS       64    /* the most that one send with segmentation offload takes */
-#define LINK_BATCH_BYTES         65507 /* likewise */
+#define LINK_SENDER_PING_NS      NS_PER_S /* without a word, while records wait to be stored; then twice … */
+#define LINK_SENDER_KEEPALIVE_NS (25 * NS_PER_S) /* … as long each time, to this */
+#define LINK_BATCH_PACKETS       64              /* the most that one send with segmentation offload takes */
+#define LINK_BATCH_BYTES         65507           /* likewise */
 
 struct link_sender_options {
     const struct host_key *key; /* ours; outlives it */
@@ -58,6 +59,7 @@ struct link_sender {
     uint64_t close_reason;
     uint64_t heard_ns;  /* when a packet of the receiver was opened last */
     uint64_t sent_ns;   /* when a packet was sealed last */
+    uint64_t ping_ns;   /* after such a silence of ours the next PING */
     uint32_t looked_up; /* unanswered time-outs, of probes and INITs, that want_lookup was called for */
 };
 
