@@ -219,22 +219,50 @@ small_datagrams() {
     sed -i 's/^link = .*/&\nmtu = 1400/' A.conf
 }
 
-# Software then cuts batches up, and nothing that was cut is put together again.
+# Software then cuts batches up, and nothing that was cut is put together again: what the kernel hands over is as many
+# as B opens. In a network of its own, where nobody else's datagrams are counted.
 offload_switched_off() {
+    local taken opened
     needs_namespaces
+    helper net unshare -n sh -c "'$build/live/device' lo up && echo ready && exec sleep 600" || failed "no network"
+    inside[A]="nsenter --net=/proc/${pid[net]}/ns/net"
+    inside[B]=${inside[A]}
     two_hosts
     small_datagrams
     start B
     start A
-    pour A 1 500 200
+    pour A 1 500 400
     within 20 reaches B 100 || failed "nothing gets to B"
-    "$build/live/device" lo segments off && "$build/live/device" lo gro off ||
-        skipped "lo takes no ethtool settings"
-    expect "records go on with GSO and GRO of the device off" within 10 reaches B $(($(ledger B last) + 400))
-    "$build/live/device" lo segments on && "$build/live/device" lo gro on
-    expect "and on again" within 10 reaches B $(($(ledger B last) + 400))
+    set_offload off || skipped "the features of lo cannot be set"
+    expect "records go on when GSO and GRO of the device are switched off" \
+        within 10 reaches B $(($(ledger B last) + 2000))
     enough
-    expect "each once and in order" within 20 holds B 1 "$poured"
+    within 20 holds B 1 "$poured" || failed "with GSO and GRO of the device off records are lost"
+    count_datagrams
+    feed A $((poured + 1)) $((poured + 2000)) 500
+    expect "each once and in order" within 20 holds B 1 $((poured + 2000))
+    expect "each datagram arrives alone then" see_batches -ge
+    set_offload on
+    feed A $((poured + 2001)) $((poured + 4000)) 500
+    expect "and with them on again" within 20 holds B 1 $((poured + 4000))
+    expect "in batches" see_batches -lt
+}
+
+set_offload() {
+    ${inside[A]} "$build/live/device" lo tx-udp-segmentation "$1" && ${inside[A]} "$build/live/device" lo rx-gro "$1"
+}
+
+# What this network's sockets were handed, in `taken`, and what B found in that, in `opened`.
+count_datagrams() {
+    taken=$(awk '/^Udp: [0-9]/ {print $2}' "/proc/${pid[B]}/net/snmp")
+    opened=$(metric B listen_datagrams_total)
+}
+
+# see_batches -lt|-ge: how what was handed over since count_datagrams compares with what was in it.
+see_batches() {
+    local taken_before=$taken opened_before=$opened
+    count_datagrams
+    [ $((taken - taken_before)) "$1" $((opened - opened_before)) ]
 }
 
 segments_refused() {
