@@ -155,9 +155,14 @@ fuzzers: $(FUZZERS)
 # --- what people call ---
 
 # The prompt tells what to type meanwhile. exec: a signal to make's child is one to the host.
-run: all
+run: all docs/examples/demo.pub
 	@sed 's|@HOST@|$(HOST)|' docs/examples/demo.txt
 	@exec $(HOST) run -c docs/examples/demo.conf
+
+# The demo's key, made once. The public half is written last, and whole.
+docs/examples/demo.pub: | $(HOST)
+	@rm -f docs/examples/demo.key
+	@$(HOST) key new docs/examples/demo.key >$@.new && mv $@.new $@
 
 check: deps-check
 	@MAKE='$(MAKE)' tests/checks/check.sh full

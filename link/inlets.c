@@ -88,22 +88,29 @@ static void make_credit_due(struct inlets *in)
     in->wants(in);
 }
 
+/* Whenever it doubles what the sender may send: a stream whose consumer frees nothing may hold most of the
+ * window, and what is left has to go round for the others. */
 static void session_free(struct inlets *in, uint64_t bytes)
 {
     in->session_freed += bytes;
     if (in->session_freed == in->session_received)
         in->extra = 0;
-    if (session_credit(in) - in->session_credit >= in->limits.session_window / 2)
+    uint64_t more = session_credit(in) - in->session_credit, left = in->session_credit - in->session_received;
+    if (more > 0 && more >= left)
         make_credit_due(in);
 }
 
-/* Whether the window is full of records' beginnings. */
-static void see_stuck(struct inlets *in)
+/* The sender has used up its credit. What was freed is given to it; and if the window is full of records'
+ * beginnings, more. */
+static void see_spent(struct inlets *in)
 {
-    if (in->session_received < in->session_credit || in->session_handed > in->session_freed)
+    if (in->session_received < in->session_credit)
         return;
-    if (session_credit(in) == in->session_credit)
+    if (session_credit(in) == in->session_credit) {
+        if (in->session_handed > in->session_freed)
+            return;
         in->extra += record_framed_size(in->limits.max_record);
+    }
     make_credit_due(in);
 }
 
@@ -263,7 +270,7 @@ void inlets_deliver(struct inlets *in)
         if (inlet->state == INLET_OPEN)
             deliver(inlet);
     }
-    see_stuck(in);
+    see_spent(in);
 }
 
 /* --- what goes out --- */

@@ -1,5 +1,7 @@
 #include "link/link.h"
 
+#include "link/link_report.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -9,143 +11,26 @@
 #define RETRY_FIRST_NS (500 * NS_PER_MS)
 #define RETRY_LAST_NS  (30 * NS_PER_S)
 #define HURRIED_NS     (200 * NS_PER_MS)
+#define SILENCE_NS     (10 * NS_PER_S) /* that is worth a line in the log */
 #define LOOKUP_NS      (10 * NS_PER_S) /* a lookup that takes longer has failed */
+#define FULL_NS        (3 * NS_PER_S)  /* a socket that takes nothing for so long is given up */
 #define STOP_NS        NS_PER_S        /* for what is in flight, and the last words */
-#define SAY_NS         (60 * NS_PER_S) /* a line of trouble at most so often */
 
 static void want(struct link *l)
 {
     loop_want(l->loop, &l->task);
 }
 
-/* --- what is said of it --- */
-
-static struct link_outlet *outlet_of(struct link_output *output)
-{
-    return container_of(output, struct link_outlet, output);
-}
-
-/* But for those that the receiver has refused: what it said of them stands. */
-static void report_all(struct link *l, enum outlet_state state, int error, const char *text)
-{
-    for (uint32_t i = 0; i < l->sender.outputs.count; i++) {
-        struct link_outlet *o = outlet_of(l->sender.outputs.list[i]);
-        if (!o->refused)
-            outlet_report(&o->outlet, state, error, text, io_wall_ms(l->loop->io));
-    }
-}
-
-static uint64_t held_records(struct link *l)
-{
-    uint64_t held = 0;
-    for (uint32_t i = 0; i < l->sender.outputs.count; i++)
-        held += record_queue_glance(&l->sender.outputs.list[i]->stream.outlet->queue).held_records;
-    return held;
-}
-
-/* Nothing gets through. Said once, until it does again; and by a path that just loses much, if it `lasts`
- * only. */
-static void trouble(struct link *l, int error, bool lasts)
-{
-    for (uint32_t i = 0; i < l->sender.outputs.count; i++) {
-        struct outlet_report *r = &l->sender.outputs.list[i]->stream.outlet->report;
-        counter_add(&r->failures, 1);
-        counter_add(&r->failures_total, 1);
-    }
-    uint64_t now_ns = l->loop->now_ns;
-    char text[200];
-    snprintf(text, sizeof text, "link to %s: %s", l->name, pure_error_text(error));
-    if (l->trouble == 0)
-        l->trouble_ns = now_ns;
-    if (l->trouble != error)
-        report_all(l, OUTLET_RESTING, error, text);
-    l->trouble = error;
-    if (!lasts || l->said == error || now_ns < l->say_ns)
-        return;
-    l->said = error;
-    l->say_ns = now_ns + SAY_NS;
-    log_line(l->log, LOG_WARNING, "%s; it is tried again for ever", text);
-}
-
-static void heard(struct link *l)
-{
-    if (l->trouble == 0)
-        return;
-    l->trouble = 0;
-    backoff_reset(&l->backoff);
-    for (uint32_t i = 0; i < l->sender.outputs.count; i++) {
-        struct link_outlet *o = outlet_of(l->sender.outputs.list[i]);
-        if (!o->refused)
-            atomic_store_explicit(&o->outlet.report.failures, 0, memory_order_relaxed);
-    }
-    report_all(l, OUTLET_OK, 0, "");
-    if (l->said == 0)
-        return;
-    l->said = 0;
-    log_line(l->log, LOG_NOTICE, "link to %s: it answers again, after %llu s; %llu records wait", l->name,
-             (unsigned long long)((l->loop->now_ns - l->trouble_ns) / NS_PER_S),
-             (unsigned long long)held_records(l));
-}
-
-/* Also of records that were stored before the rest of their stream was refused: then it stays at that. */
-static void stored(void *context, struct link_output *output)
-{
-    struct link *l = context;
-    struct link_outlet *lo = outlet_of(output);
-    struct outlet *o = &lo->outlet;
-    atomic_store_explicit(&o->report.bytes, o->queue.freed.bytes, memory_order_relaxed);
-    if (!lo->refused || (output->state != OUTPUT_OPENING && output->state != OUTPUT_OPEN))
-        return;
-    lo->refused = false;
-    atomic_store_explicit(&o->report.failures, 0, memory_order_relaxed);
-    outlet_report(o, OUTLET_OK, 0, "", io_wall_ms(l->loop->io));
-    log_line(l->log, LOG_NOTICE, "output %s.%s: link to %s delivers again", o->app, o->output, l->name);
-}
-
-static void refused(void *context, struct link_output *output, int error, bool for_ever)
-{
-    struct link *l = context;
-    struct link_outlet *lo = outlet_of(output);
-    struct outlet *o = &lo->outlet;
-    enum outlet_state state = for_ever ? OUTLET_DISABLED : OUTLET_RESTING;
-    char text[200];
-    snprintf(text, sizeof text, "link to %s: refused: %s", l->name, pure_error_text(error));
-    bool known = lo->refused && atomic_load_explicit(&o->report.state, memory_order_relaxed) == (int)state &&
-                 atomic_load_explicit(&o->report.error, memory_order_relaxed) == error;
-    lo->refused = true;
-    counter_add(&o->report.failures, 1);
-    counter_add(&o->report.failures_total, 1);
-    outlet_report(o, state, error, text, io_wall_ms(l->loop->io));
-    if (!known)
-        log_line(l->log, for_ever ? LOG_ERROR : LOG_WARNING, "output %s.%s: %s%s", o->app, o->output, text,
-                 for_ever ? "; it is disabled" : "");
-}
-
-static void set(_Atomic uint64_t *gauge, uint64_t value)
-{
-    atomic_store_explicit(gauge, value, memory_order_relaxed);
-}
-
-static void report(struct link *l)
-{
-    const struct path *p = &l->sender.path;
-    set(&l->report.lost, p->lost_packets);
-    set(&l->report.rtt_ns, p->loss.rtt.smoothed_ns);
-    set(&l->report.window_bytes, p->congestion.cubic.window_bytes);
-    set(&l->report.datagram_bytes, p->mtu.current);
-    set(&l->report.segmentation, l->socket && l->socket->segmentation);
-}
-
 /* --- what comes --- */
 
 static void take_datagram(struct link *l, uint8_t *bytes, uint32_t size)
 {
-    bool reply = link_type_of(bytes, size) == LINK_REPLY;
+    unsigned type = link_type_of(bytes, size);
     int error = link_sender_receive(&l->sender, l->loop->now_ns, bytes, size);
     counter_add(error == 0 ? &l->report.received : &l->report.dropped, 1);
-    counter_add(&l->report.handshakes, error == 0 && reply);
-    if (error == 0)
-        heard(l);
+    counter_add(&l->report.handshakes, error == 0 && type == LINK_REPLY);
+    if (error == 0 && type != LINK_COOKIE) /* by which nothing gets through yet */
+        link_heard(l);
 }
 
 /* Of a run that was cut off, the last one is not whole. */
@@ -167,7 +52,7 @@ static void end_socket(struct link_socket *s);
 static void rest(struct link *l, int error)
 {
     l->rest_until_ns = l->loop->now_ns + backoff_next(&l->backoff);
-    trouble(l, error, true);
+    link_trouble(l, error, true);
 }
 
 /* No error of one datagram ends a receive, and none that came with one is an answer (core/io.h): whatever
@@ -327,8 +212,8 @@ static void want_lookup(void *context)
     uint64_t now_ns = l->loop->now_ns;
     if (l->stopping)
         return;
-    trouble(l, l->send_error ? l->send_error : PE_LINK_SILENT,
-            now_ns - l->sender.heard_ns >= LINK_SENDER_SILENCE_NS);
+    link_trouble(l, l->send_error ? l->send_error : PE_LINK_SILENT,
+                 now_ns - l->sender.heard_ns >= SILENCE_NS);
     addresses_failed(&l->addresses);
     look_up(l);
     if (open_socket(l) == 0)
@@ -365,6 +250,7 @@ static void free_buffer(struct link_buffer *b)
     struct link *l = b->link;
     b->next = l->free;
     l->free = b;
+    l->full_ns = NEVER;
     b->socket->sending--;
     if (b->socket->closing)
         end_socket(b->socket);
@@ -381,17 +267,6 @@ static void send_bytes(struct link_buffer *b, uint32_t from, uint32_t bytes)
                              (const struct sockaddr *)&l->to.address, l->to.len, sent);
     io_queue(l->loop->io, &b->op);
     counter_add(&l->report.sends, 1);
-}
-
-/* The next datagram of a batch that goes one by one. False: there is none. */
-static bool send_next(struct link_buffer *b)
-{
-    uint32_t left = b->batch.bytes - b->gone, bytes = (uint32_t)min_u64(left, b->batch.segment);
-    if (left == 0 || b->too_large || b->socket->closing)
-        return false;
-    send_bytes(b, b->gone, bytes);
-    b->gone += bytes;
-    return true;
 }
 
 /* All of a batch is refused where the system cannot cut it up; it does not say so in one way only. If its
@@ -429,24 +304,58 @@ static void judge(struct link_buffer *b, int result)
     }
 }
 
+/* The next datagram of a batch that goes one by one. False: there is none. */
+static bool send_next(struct link_buffer *b)
+{
+    uint32_t left = b->batch.bytes - b->gone, bytes = (uint32_t)min_u64(left, b->batch.segment);
+    if (left == 0 || b->too_large || b->socket->closing)
+        return false;
+    send_bytes(b, b->gone, bytes);
+    b->gone += bytes;
+    return true;
+}
+
+/* The line of a socket is of batches that go one by one, one batch at a time: all at once they would get
+ * there in such disorder that much were taken as lost. */
+static void advance(struct link_socket *s)
+{
+    while (s->line && !send_next(s->line)) {
+        struct link_buffer *b = s->line;
+        s->line = b->next;
+        end_refused(b);
+        free_buffer(b);
+    }
+    want(s->link); /* the loop must not wait before it has handed over what comes next */
+}
+
+static void line_up(struct link_buffer *b)
+{
+    struct link_buffer **at = &b->socket->line;
+    while (*at)
+        at = &(*at)->next;
+    b->next = NULL;
+    *at = b;
+    if (b->socket->line == b)
+        advance(b->socket);
+}
+
 static void sent(struct io_op *op, int result, bool more)
 {
     (void)more;
     struct link_buffer *b = container_of(op, struct link_buffer, op);
-    struct link *l = b->link;
+    struct link_socket *s = b->socket;
     if (result < 0)
-        counter_add(&l->report.send_errors, 1);
-    if (refuses_segments(b, result))
+        counter_add(&b->link->report.send_errors, 1);
+    if (refuses_segments(b, result)) {
         b->refused = true;
-    else
-        judge(b, result);
-    bool one_by_one = b->refused || b->gone > 0;
-    if (one_by_one && send_next(b)) {
-        want(l); /* so that the loop does not wait for the next of them before it has handed it over */
+        line_up(b);
         return;
     }
-    end_refused(b);
-    free_buffer(b);
+    judge(b, result);
+    if (s->line == b)
+        advance(s);
+    else
+        free_buffer(b);
 }
 
 static bool fill(struct link *l, uint64_t now_ns)
@@ -463,10 +372,10 @@ static bool fill(struct link *l, uint64_t now_ns)
     b->socket->sending++;
     counter_add(&l->report.packets, batch.count);
     counter_add(&l->report.bytes, batch.bytes);
-    if (batch.count == 1 || b->socket->segmentation)
-        send_bytes(b, 0, batch.bytes);
+    if (b->socket->line || (batch.count > 1 && !b->socket->segmentation))
+        line_up(b);
     else
-        send_next(b);
+        send_bytes(b, 0, batch.bytes);
     return true;
 }
 
@@ -475,8 +384,8 @@ static bool fill(struct link *l, uint64_t now_ns)
 static void arm(struct link *l, uint64_t now_ns)
 {
     uint64_t due_ns = NEVER;
-    if (l->socket && l->free)
-        due_ns = link_sender_deadline_ns(&l->sender, now_ns);
+    if (l->socket)
+        due_ns = l->free ? link_sender_deadline_ns(&l->sender, now_ns) : l->full_ns + FULL_NS;
     else if (lacks_socket(l) && !l->looking_up && unused_socket(l))
         due_ns = max_u64(l->rest_until_ns, now_ns);
     if (l->looking_up)
@@ -507,6 +416,19 @@ static void stop_round(struct link *l, uint64_t now_ns)
     }
 }
 
+/* Time-outs pass within link_sender_fill, which wants a free buffer: it is not waited for without end. */
+static void check_full(struct link *l, uint64_t now_ns)
+{
+    if (l->free || !l->socket)
+        return;
+    if (l->full_ns == NEVER)
+        l->full_ns = now_ns;
+    if (now_ns - l->full_ns < FULL_NS)
+        return;
+    rest(l, -ENOBUFS);
+    end_socket(l->socket);
+}
+
 static void hurry(struct link *l, uint64_t now_ns)
 {
     if (!atomic_load_explicit(&l->hurried, memory_order_relaxed))
@@ -525,11 +447,12 @@ static bool run(struct task *task, uint64_t now_ns)
     bool more = l->socket && l->free;
     while (more)
         more = fill(l, now_ns) && l->socket && l->free;
+    check_full(l, now_ns);
     if (l->stopping)
         stop_round(l, now_ns);
     else
         arm(l, now_ns);
-    report(l);
+    link_report(l);
     return false;
 }
 
@@ -563,11 +486,12 @@ static int init_sender(struct link *l, const struct link_options *options)
                                                .remote_public = options->remote_public,
                                                .indices = &l->indices,
                                                .random = options->random,
+                                               .ciphers = options->ciphers,
                                                .outputs = options->outputs,
                                                .sent_packets = SENT_PACKETS,
                                                .mtu_limit = options->mtu};
     const struct link_sender_events events = {
-        .outputs = {stored, refused, l}, .want_lookup = want_lookup, .context = l};
+        .outputs = {link_stored, link_refused, l}, .want_lookup = want_lookup, .context = l};
     int error = indices_init(&l->indices, INITIATOR_INDICES);
     if (error == 0 && (error = link_sender_init(&l->sender, &sender, &events, l->loop->now_ns)) < 0)
         indices_dispose(&l->indices);
@@ -577,7 +501,8 @@ static int init_sender(struct link *l, const struct link_options *options)
 int link_init(struct link *l, const struct link_options *options, struct loop *loop,
               struct resolver *resolver, struct log *log)
 {
-    *l = (struct link){.loop = loop, .log = log, .resolver = resolver, .name = options->name};
+    *l = (struct link){
+        .loop = loop, .log = log, .resolver = resolver, .name = options->name, .full_ns = NEVER};
     l->task.run = run;
     timer_init(&l->timer, timer_fired);
     for (unsigned i = 0; i < LINK_SOCKETS; i++)

@@ -32,6 +32,7 @@ struct link_options {
     const struct host_key *key; /* ours; outlives it */
     uint8_t remote_public[LINK_KEY_BYTES];
     struct link_random random;
+    uint8_t ciphers;  /* cipher_hardware(), or less; 0: ChaCha20-Poly1305 alone */
     uint32_t outputs; /* the most */
     uint32_t mtu;     /* the most bytes of UDP payload: MTU_BASE to MTU_MAX */
 };
@@ -59,17 +60,18 @@ struct link;
 
 struct link_socket {
     struct link *link;
-    int fd;            /* -1: none */
-    bool segmentation; /* batches are tried */
-    bool closing;      /* nothing new is sent from here */
-    unsigned sending;  /* buffers that are in flight from here */
+    int fd;                   /* -1: none */
+    bool segmentation;        /* batches are tried */
+    bool closing;             /* nothing new is sent from here */
+    unsigned sending;         /* buffers that are in flight from here, or wait in `line` */
+    struct link_buffer *line; /* those that go datagram by datagram; the first is in flight */
     struct io_op receive, close;
 };
 
 /* A batch that is on its way into the kernel. */
 struct link_buffer {
     struct link *link;
-    struct link_buffer *next; /* of the free ones */
+    struct link_buffer *next; /* of the free ones, or of its socket's line */
     struct link_socket *socket;
     uint8_t *bytes; /* LINK_BATCH_BYTES */
     struct link_batch batch;
@@ -112,6 +114,7 @@ struct link {
     struct link_buffer buffers[LINK_BUFFERS];
     uint8_t *memory; /* theirs */
     struct link_buffer *free;
+    uint64_t full_ns; /* since when none is; NEVER: one is, or was seen to be */
     /* what is said of it */
     int trouble;         /* why nothing gets through; 0: it does, or nothing is to */
     uint64_t trouble_ns; /* since when */

@@ -83,8 +83,8 @@ int link_receiver_init(struct link_receiver *r, const struct link_receiver_optio
         return -ENOMEM;
     int error = timers_init(&r->timers, options->peers);
     if (error == 0)
-        error =
-            responder_init(&r->responder, now_ns, options->key, options->peers, &options->random, &events);
+        error = responder_init(&r->responder, now_ns, options->key, options->ciphers, options->peers,
+                               &options->random, &events);
     if (error < 0) {
         timers_dispose(&r->timers);
         free(r->peers);
@@ -245,33 +245,40 @@ void link_receiver_close(struct link_receiver *r)
     }
 }
 
-/* RFC 9000 section 9: the source of the newest packet is where the sender is. */
+static bool same_address(const struct link_address *a, const struct link_address *b)
+{
+    return a->len == b->len && memcmp(&a->address, &b->address, a->len) == 0;
+}
+
+/* RFC 9000 section 9: the source of the newest packet is where the sender is. What was sent to where it was
+ * before, in vain, need not wait for its time-out. */
 static void follow(struct link_peer *peer, uint64_t number, const struct link_address *source)
 {
     if (number < peer->newest)
         return;
     peer->newest = number + 1;
+    if (!same_address(&peer->source, source))
+        path_found(&peer->path);
     peer->source = *source;
 }
 
 /* Whether a datagram may still be looked into in this round. */
-static bool use_quota(const struct link_receiver *r, struct link_quota *quota, size_t size)
+static bool within_quota(const struct link_receiver *r, struct link_quota *quota, size_t size)
 {
     if (quota->round != r->round)
         *quota = (struct link_quota){.round = r->round};
-    quota->used += size + LINK_QUOTA_BASE;
-    return quota->used <= LINK_QUOTA;
+    return quota->used + size + LINK_QUOTA_BASE <= LINK_QUOTA;
 }
 
-static int take_data(struct link_receiver *r, uint64_t now_ns, const struct link_address *source,
+static void use_quota(struct link_quota *quota, size_t size)
+{
+    quota->used += size + LINK_QUOTA_BASE;
+}
+
+static int open_data(struct link_receiver *r, uint64_t now_ns, const struct link_address *source,
                      uint8_t *datagram, size_t size)
 {
     struct responder_packet opened;
-    int named = responder_named(&r->responder, datagram);
-    if (named < 0)
-        return named;
-    if (!use_quota(r, &r->peers[named]->quota, size))
-        return PE_LINK_QUOTA;
     int error = responder_open(&r->responder, now_ns, datagram, size, &opened);
     if (error < 0)
         return error;
@@ -288,6 +295,22 @@ static int take_data(struct link_receiver *r, uint64_t now_ns, const struct link
     return error;
 }
 
+static int take_data(struct link_receiver *r, uint64_t now_ns, const struct link_address *source,
+                     uint8_t *datagram, size_t size)
+{
+    int named = responder_named(&r->responder, datagram);
+    if (named < 0)
+        return named;
+    struct link_peer *peer = r->peers[named];
+    if (!within_quota(r, &peer->quota, size))
+        return PE_LINK_QUOTA;
+    uint64_t received = peer->inlets.session_received;
+    int error = open_data(r, now_ns, source, datagram, size);
+    if (error < 0 || peer->inlets.session_received == received)
+        use_quota(&peer->quota, size);
+    return error;
+}
+
 int link_receiver_receive(struct link_receiver *r, uint64_t now_ns, const struct link_address *source,
                           uint8_t *datagram, size_t size, uint8_t answer[LINK_ANSWER_BYTES])
 {
@@ -296,8 +319,9 @@ int link_receiver_receive(struct link_receiver *r, uint64_t now_ns, const struct
         return take_data(r, now_ns, source, datagram, size);
     if (type != LINK_INIT)
         return PE_NOT_AUTHENTIC;
-    if (!use_quota(r, &r->strangers, size))
+    if (!within_quota(r, &r->strangers, size))
         return PE_LINK_QUOTA;
+    use_quota(&r->strangers, size);
     struct cookie_source from = cookie_source_of((const struct sockaddr *)&source->address);
     return responder_answer(&r->responder, now_ns, &from, (const struct link_init *)datagram, answer);
 }

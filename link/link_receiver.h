@@ -14,12 +14,12 @@
  * A peer costs its turn of link_receiver_fill one datagram, so that none keeps another's waiting.
  *
  * Quotas. Opening is most of the work, and grows with a datagram's bytes and by a constant: LINK_QUOTA_BASE
- * is that constant, as bytes. What a peer's sessions name costs it that, authentic or not, and INITs, which
- * are nobody's yet, share one quota more. Beyond LINK_QUOTA in one round (from one link_receiver_deliver to
- * the next) datagrams are dropped unopened, as a full socket would have dropped them: they cost next to
- * nothing, so that the socket empties and the others' datagrams come through. It is half of what a step of
- * the loop can bring, 1266 datagrams of 1400 bytes, some 4 ms of work: a peer that keeps to its window meets
- * it only if that much of it was waiting, and then a loss is what should slow it down. */
+ * is that constant, as bytes. What brings records forward is bounded by the credit; what does not (it is not
+ * authentic, has come before, or is empty) costs the peer that its index names so much of LINK_QUOTA, and
+ * INITs, which are nobody's yet, share one quota more. Beyond it, in one round (from one
+ * link_receiver_deliver to the next), datagrams are dropped unopened, as a full socket would have dropped
+ * them: they cost next to nothing then, so that the socket empties and the others' datagrams come through. It
+ * is some 1 ms of work. */
 #ifndef PURE_LINK_LINK_RECEIVER_H
 #define PURE_LINK_LINK_RECEIVER_H
 
@@ -34,7 +34,7 @@
 #define LINK_RECEIVER_PACKETS 1024     /* capacity of a peer's sent map */
 #define LINK_RECEIVER_BYTES   MTU_BASE /* our packets are no larger, whatever the path takes */
 
-#define LINK_QUOTA      (UINT64_C(2) << 20)
+#define LINK_QUOTA      (UINT64_C(512) << 10)
 #define LINK_QUOTA_BASE 256
 
 struct link_address {
@@ -69,6 +69,7 @@ struct link_peer {
 struct link_receiver_options {
     const struct host_key *key; /* ours; outlives it */
     struct link_random random;
+    uint8_t ciphers;            /* cipher_hardware(), or less; 0: ChaCha20-Poly1305 alone */
     uint32_t peers;             /* the most */
     struct inlet_limits limits; /* of each peer */
     /* An unknown key tried: see responder_events. */

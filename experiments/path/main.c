@@ -71,7 +71,7 @@ static void offer(struct emulator *e, int from, const uint8_t *packet, size_t si
     uint8_t answer[ICMP_TOO_BIG_BYTES];
     if (packet[0] >> 4 != IPV4)
         return;
-    if (path_offer(&e->paths[from], now, packet, (uint32_t)size) != PATH_TOO_BIG || !e->control.icmp[from])
+    if (way_offer(&e->paths[from], now, packet, (uint32_t)size) != PATH_TOO_BIG || !e->control.icmp[from])
         return;
     size = icmp_too_big(packet, size, (uint16_t)e->paths[from].terms.mtu, router, answer);
     if (size > 0)
@@ -95,13 +95,13 @@ static void deliver(struct emulator *e)
 {
     const struct path_packet *packet;
     for (int from = 0; from < WAYS; from++)
-        while ((packet = path_take(&e->paths[from], now_ns())))
+        while ((packet = way_take(&e->paths[from], now_ns())))
             put(&e->ends[WAYS - 1 - from], packet->bytes, packet->size);
 }
 
 static void set_timer(struct emulator *e)
 {
-    uint64_t a_ns = path_next_ns(&e->paths[0]), b_ns = path_next_ns(&e->paths[1]);
+    uint64_t a_ns = way_next_ns(&e->paths[0]), b_ns = way_next_ns(&e->paths[1]);
     uint64_t next_ns = a_ns < b_ns ? a_ns : b_ns;
     if (next_ns == e->armed_ns)
         return;
@@ -182,7 +182,7 @@ static int start_path(struct emulator *e, int argc, char **argv)
             return 2;
         }
     for (int i = 0; i < WAYS; i++) {
-        if (path_init(&e->paths[i], &terms, 2 * seed + (uint64_t)i) != 0 ||
+        if (way_init(&e->paths[i], &terms, 2 * seed + (uint64_t)i) != 0 ||
             end_open(&e->ends[i], addresses[i], (uint32_t)terms.mtu) != 0)
             return 1;
         e->control.terms[i] = &e->paths[i].terms;

@@ -9,14 +9,14 @@
 
 static_assert(PATH_PACKETS <= UINT16_MAX + 1u, "packets are named by 16 bits");
 
-int path_init(struct path *p, const struct path_terms *terms, uint64_t seed)
+int way_init(struct path *p, const struct path_terms *terms, uint64_t seed)
 {
     *p = (struct path){.terms = *terms, .random = {seed}, .free_count = PATH_PACKETS, .taken = -1};
     p->packets = malloc(PATH_PACKETS * sizeof *p->packets);
     p->free = malloc(PATH_PACKETS * sizeof *p->free);
     p->heap = malloc(PATH_PACKETS * sizeof *p->heap);
     if (!p->packets || !p->free || !p->heap) {
-        path_dispose(p);
+        way_dispose(p);
         return -ENOMEM;
     }
     for (uint32_t i = 0; i < PATH_PACKETS; i++)
@@ -24,7 +24,7 @@ int path_init(struct path *p, const struct path_terms *terms, uint64_t seed)
     return 0;
 }
 
-void path_dispose(struct path *p)
+void way_dispose(struct path *p)
 {
     free(p->packets);
     free(p->free);
@@ -113,7 +113,7 @@ static bool pass_bottleneck(struct path *p, uint64_t now_ns, uint32_t size, uint
     return true;
 }
 
-enum path_fate path_offer(struct path *p, uint64_t now_ns, const void *bytes, uint32_t size)
+enum path_fate way_offer(struct path *p, uint64_t now_ns, const void *bytes, uint32_t size)
 {
     assert(size <= PATH_PACKET_MAX);
     bool lost = by_chance(p, p->terms.loss), twice = by_chance(p, p->terms.duplicate);
@@ -147,15 +147,15 @@ enum path_fate path_offer(struct path *p, uint64_t now_ns, const void *bytes, ui
     return PATH_TAKEN;
 }
 
-uint64_t path_next_ns(const struct path *p)
+uint64_t way_next_ns(const struct path *p)
 {
     return p->heap_count > 0 ? p->packets[p->heap[0]].due_ns : PATH_NEVER;
 }
 
-const struct path_packet *path_take(struct path *p, uint64_t now_ns)
+const struct path_packet *way_take(struct path *p, uint64_t now_ns)
 {
     give_back(p);
-    if (path_next_ns(p) > now_ns)
+    if (way_next_ns(p) > now_ns)
         return NULL;
     p->taken = heap_remove_first(p);
     const struct path_packet *packet = &p->packets[p->taken];

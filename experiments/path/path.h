@@ -10,7 +10,7 @@
  *
  * Chances are parts of PATH_CERTAIN. Each packet takes the same count of draws whatever the terms are: what
  * becomes of packet k by chance depends on the seed and on k. Memory is PATH_PACKETS slots, taken at
- * path_init; what finds none is dropped like what finds no room in the queue. Times are nanoseconds of any
+ * way_init; what finds none is dropped like what finds no room in the queue. Times are nanoseconds of any
  * clock that does not go back. */
 #ifndef PURE_EXPERIMENTS_PATH_PATH_H
 #define PURE_EXPERIMENTS_PATH_PATH_H
@@ -61,22 +61,22 @@ struct path {
     uint16_t *free; /* a stack: what was used last is used next, so that few pages are touched */
     uint16_t *heap; /* packets on their way: heap[0] is due first */
     uint32_t free_count, heap_count; /* free_count + heap_count + (taken ? 1 : 0) == PATH_PACKETS */
-    int32_t taken;                   /* the packet that path_take gave out; -1: none */
+    int32_t taken;                   /* the packet that way_take gave out; -1: none */
 };
 
 enum path_fate { PATH_TAKEN, PATH_TOO_BIG, PATH_DROPPED };
 
 /* 0 or -ENOMEM. */
-int path_init(struct path *p, const struct path_terms *terms, uint64_t seed);
-void path_dispose(struct path *p);
+int way_init(struct path *p, const struct path_terms *terms, uint64_t seed);
+void way_dispose(struct path *p);
 
 /* A packet comes in: copied. size is at most PATH_PACKET_MAX. */
-enum path_fate path_offer(struct path *p, uint64_t now_ns, const void *bytes, uint32_t size);
+enum path_fate way_offer(struct path *p, uint64_t now_ns, const void *bytes, uint32_t size);
 
 /* When the next packet comes out; PATH_NEVER if none is on its way. */
-uint64_t path_next_ns(const struct path *p);
+uint64_t way_next_ns(const struct path *p);
 
-/* A packet that has come out, or NULL. Valid until the next call of path_take or path_offer. */
-const struct path_packet *path_take(struct path *p, uint64_t now_ns);
+/* A packet that has come out, or NULL. Valid until the next call of way_take or way_offer. */
+const struct path_packet *way_take(struct path *p, uint64_t now_ns);
 
 #endif

@@ -120,8 +120,10 @@ static void unknown(void *context, const uint8_t key[LINK_KEY_BYTES], uint64_t t
 
 static void stored(void *context, struct link_output *output)
 {
-    const struct record_queue *q = &output->stream.outlet->queue;
+    const struct send_stream *s = &output->stream;
+    const struct record_queue *q = &s->outlet->queue;
     (void)context;
+    require(q->freed.bytes <= max_u64(s->sent_ever, s->live ? s->origin.bytes + s->sent : 0));
     require(q->freed.bytes <= q->published_seen.bytes && q->freed.records <= q->published_seen.records);
 }
 

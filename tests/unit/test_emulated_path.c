@@ -27,25 +27,25 @@ struct fixture {
 static void begin(struct fixture *f, const struct path_terms *terms, uint64_t seed)
 {
     memset(f, 0, sizeof *f);
-    assert_int_equal(path_init(&f->path, terms, seed), 0);
+    assert_int_equal(way_init(&f->path, terms, seed), 0);
 }
 
 static enum path_fate offer(struct fixture *f, uint32_t name, uint32_t size)
 {
     memcpy(f->packet, &name, sizeof name);
-    return path_offer(&f->path, f->now_ns, f->packet, size);
+    return way_offer(&f->path, f->now_ns, f->packet, size);
 }
 
 /* The next packet, time going on to when it is due. Its name, -1 if there is none. */
 static int64_t take(struct fixture *f)
 {
     uint32_t name;
-    uint64_t next_ns = path_next_ns(&f->path);
+    uint64_t next_ns = way_next_ns(&f->path);
     if (next_ns == PATH_NEVER)
         return -1;
-    assert_true(next_ns == 0 || !path_take(&f->path, next_ns - 1));
+    assert_true(next_ns == 0 || !way_take(&f->path, next_ns - 1));
     f->now_ns = next_ns > f->now_ns ? next_ns : f->now_ns;
-    const struct path_packet *packet = path_take(&f->path, f->now_ns);
+    const struct path_packet *packet = way_take(&f->path, f->now_ns);
     assert_non_null(packet);
     memcpy(&name, packet->bytes, sizeof name);
     return name;
@@ -60,7 +60,7 @@ static void a_packet_takes_the_time_of_its_bytes_and_the_delay(void **state)
     assert_int_equal(offer(&f, 1, PACKET), PATH_TAKEN);
     assert_int_equal(take(&f), 1);
     assert_int_equal(f.now_ns, 7 * MS + MS / 10 + 25 * MS);
-    path_dispose(&f.path);
+    way_dispose(&f.path);
 }
 
 static void packets_come_in_order_at_the_rate_of_the_bottleneck(void **state)
@@ -75,7 +75,7 @@ static void packets_come_in_order_at_the_rate_of_the_bottleneck(void **state)
         assert_int_equal(f.now_ns, 25 * MS + (i + 1) * MS / 10);
     }
     assert_int_equal(take(&f), -1);
-    path_dispose(&f.path);
+    way_dispose(&f.path);
 }
 
 static void the_queue_takes_its_bytes_and_not_one_packet_more(void **state)
@@ -90,7 +90,7 @@ static void the_queue_takes_its_bytes_and_not_one_packet_more(void **state)
     assert_int_equal(offer(&f, 0, PACKET), PATH_TAKEN);
     assert_int_equal(offer(&f, 0, PACKET), PATH_DROPPED);
     assert_int_equal(f.path.report.overflowed, 11);
-    path_dispose(&f.path);
+    way_dispose(&f.path);
 }
 
 static void what_finds_no_slot_is_dropped_and_slots_come_back(void **state)
@@ -108,7 +108,7 @@ static void what_finds_no_slot_is_dropped_and_slots_come_back(void **state)
         for (uint32_t i = 0; i < PATH_PACKETS; i++)
             assert_int_equal(take(&f), i);
     }
-    path_dispose(&f.path);
+    way_dispose(&f.path);
 }
 
 static uint64_t lost_of(uint64_t chance, uint64_t seed, uint32_t packets)
@@ -120,7 +120,7 @@ static uint64_t lost_of(uint64_t chance, uint64_t seed, uint32_t packets)
     for (uint32_t i = 0; i < packets; i++) {
         offer(&f, i, PACKET);
         f.now_ns += MS / 10;
-        while (path_take(&f.path, f.now_ns))
+        while (way_take(&f.path, f.now_ns))
             ;
     }
     assert_int_equal(f.path.report.overflowed, 0);
@@ -128,7 +128,7 @@ static uint64_t lost_of(uint64_t chance, uint64_t seed, uint32_t packets)
         ;
     assert_int_equal(f.path.report.delivered + f.path.report.lost, packets);
     uint64_t lost = f.path.report.lost;
-    path_dispose(&f.path);
+    way_dispose(&f.path);
     return lost;
 }
 
@@ -158,8 +158,8 @@ static void the_same_seed_loses_the_same_packets_whatever_else_is_set(void **sta
     for (uint32_t i = 0; i < 450; i++)
         assert_int_equal(offer(&a, i, PACKET), offer(&b, i, PACKET));
     assert_true(a.path.report.lost > 20);
-    path_dispose(&a.path);
-    path_dispose(&b.path);
+    way_dispose(&a.path);
+    way_dispose(&b.path);
 }
 
 static void a_duplicate_comes_right_behind_its_packet(void **state)
@@ -174,7 +174,7 @@ static void a_duplicate_comes_right_behind_its_packet(void **state)
     const int64_t expected[] = {5, 5, 6, 6, -1};
     for (size_t i = 0; i < 5; i++)
         assert_int_equal(take(&f), expected[i]);
-    path_dispose(&f.path);
+    way_dispose(&f.path);
 }
 
 static void a_reordered_packet_overtakes_and_none_is_missing(void **state)
@@ -198,7 +198,7 @@ static void a_reordered_packet_overtakes_and_none_is_missing(void **state)
         last = name;
     }
     assert_true(overtook > 0 && f.path.report.reordered > 0);
-    path_dispose(&f.path);
+    way_dispose(&f.path);
 }
 
 static void a_black_hole_swallows_and_what_is_on_its_way_still_comes(void **state)
@@ -211,7 +211,7 @@ static void a_black_hole_swallows_and_what_is_on_its_way_still_comes(void **stat
     assert_int_equal(offer(&f, 2, PACKET), PATH_DROPPED);
     assert_int_equal(take(&f), 1);
     assert_int_equal(take(&f), -1);
-    path_dispose(&f.path);
+    way_dispose(&f.path);
 }
 
 static void a_packet_over_the_mtu_is_told_of_and_one_at_it_passes(void **state)
@@ -223,7 +223,7 @@ static void a_packet_over_the_mtu_is_told_of_and_one_at_it_passes(void **state)
     assert_int_equal(offer(&f, 2, 1501), PATH_TOO_BIG);
     f.path.terms.mtu = 1300;
     assert_int_equal(offer(&f, 3, 1500), PATH_TOO_BIG);
-    path_dispose(&f.path);
+    way_dispose(&f.path);
 }
 
 /* --- settings --- */
