@@ -139,6 +139,18 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) $(LIBS) $(EXPORTS)
 
+# What tests/checks/links.sh needs besides the host, and `path` and the host on the epoll back end.
+LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so)
+
+$(B)/live/%.so: $(B)/tests/live/%.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -shared -o $@ $<
+
+$(B)/live/%: $(B)/tests/live/%.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $<
+
+live: $(LIVE) $(B)/bench/path $(B)/bench/pure-host-epoll
 tests: $(TESTS)
 fuzzers: $(FUZZERS)
 
@@ -232,7 +244,7 @@ help:
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
-.PHONY: all tests fuzzers run check check-fast fuzz storms format clean install deb help
+.PHONY: all tests live fuzzers run check check-fast fuzz storms format clean install deb help
 .PHONY: deps-build deps-check deps-bench deps-deb
 .DEFAULT_GOAL := all
 .SECONDARY:
