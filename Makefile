@@ -9,6 +9,8 @@ DEPS ?= install
 PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_S ?= 30
+FIRST ?= 1
+SEEDS ?= 10000
 V ?= 0
 
 # As many jobs as processors, unless this make is part of another.
@@ -137,15 +139,32 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) $(LIBS) $(EXPORTS)
 
+# What tests/checks/links.sh needs besides the host, and `path` and the host on the epoll back end.
+LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so)
+
+$(B)/live/%.so: $(B)/tests/live/%.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -shared -o $@ $<
+
+$(B)/live/%: $(B)/tests/live/%.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $<
+
+live: $(LIVE) $(B)/bench/path $(B)/bench/pure-host-epoll
 tests: $(TESTS)
 fuzzers: $(FUZZERS)
 
 # --- what people call ---
 
 # The prompt tells what to type meanwhile. exec: a signal to make's child is one to the host.
-run: all
+run: all docs/examples/demo.pub
 	@sed 's|@HOST@|$(HOST)|' docs/examples/demo.txt
 	@exec $(HOST) run -c docs/examples/demo.conf
+
+# The demo's key, made once. The public half is written last, and whole.
+docs/examples/demo.pub: | $(HOST)
+	@rm -f docs/examples/demo.key
+	@$(HOST) key new docs/examples/demo.key >$@.new && mv $@.new $@
 
 check: deps-check
 	@MAKE='$(MAKE)' tests/checks/check.sh full
@@ -156,6 +175,11 @@ check-fast: deps-check
 fuzz: deps-check
 	@$(MAKE) VARIANT=fuzz fuzzers
 	@tests/checks/fuzz.sh -max_total_time=$(FUZZ_S)
+
+# The long run of the links' storms; check has a few hundred seeds of them.
+storms: deps-check
+	@$(MAKE) $(B)/tests/test_hosts_links_storm
+	@$(B)/tests/test_hosts_links_storm $(FIRST) $(SEEDS)
 
 include experiments/bench.mk
 bench: | deps-bench
@@ -211,6 +235,7 @@ help:
 	@echo "make check-fast the subset under a minute"
 	@echo "make bench      BENCH=wires-1,wires-4 picks, ROUNDS=5; rows in build/bench.jsonl"
 	@echo "make fuzz       every fuzzer for FUZZ_S=$(FUZZ_S) seconds"
+	@echo "make storms     FIRST=$(FIRST) SEEDS=$(SEEDS): hosts with links under all faults, seed by seed"
 	@echo "make install    DESTDIR= PREFIX=$(PREFIX)"
 	@echo "make deb        a Debian package in build/"
 	@echo "make format     formats all sources in place"
@@ -219,7 +244,7 @@ help:
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
-.PHONY: all tests fuzzers run check check-fast fuzz format clean install deb help
+.PHONY: all tests live fuzzers run check check-fast fuzz storms format clean install deb help
 .PHONY: deps-build deps-check deps-bench deps-deb
 .DEFAULT_GOAL := all
 .SECONDARY:

@@ -162,7 +162,8 @@ static int open_link(struct host *h, const struct config_output *config, struct 
                                    .port = config->link_port,
                                    .literal = config->link_literal,
                                    .key = &h->key,
-                                   .random = host_random(h)};
+                                   .random = host_random(h),
+                                   .ciphers = cipher_hardware()};
     memcpy(options.remote_public, config->link_key, LINK_KEY_BYTES);
     options.outputs = count_link_outputs(h->config, config, &options.mtu);
     struct link *link = *made = &h->links[h->link_count];

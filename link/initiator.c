@@ -4,13 +4,18 @@
 
 #include <sodium.h>
 
-int initiator_init(struct initiator *i, const struct host_key *key,
+int initiator_init(struct initiator *i, const struct host_key *key, uint8_t ciphers,
                    const uint8_t remote_public[LINK_KEY_BYTES], struct indices *indices, void *owner,
                    const struct link_random *random)
 {
     uint8_t shared[LINK_KEY_BYTES];
-    *i = (struct initiator){
-        .key = key, .indices = indices, .owner = owner, .random = *random, .previous_end_ns = NEVER};
+    assert((ciphers & ~cipher_hardware()) == 0);
+    *i = (struct initiator){.key = key,
+                            .ciphers = ciphers,
+                            .indices = indices,
+                            .owner = owner,
+                            .random = *random,
+                            .previous_end_ns = NEVER};
     int weak = crypto_scalarmult_curve25519(shared, key->private, remote_public);
     sodium_memzero(shared, sizeof shared);
     if (weak)
@@ -94,7 +99,7 @@ static uint64_t retry_delay_ns(struct initiator *i)
 
 static void fill_payload(const struct initiator *i, uint64_t next_packet, struct link_init_payload *payload)
 {
-    *payload = (struct link_init_payload){.version = LINK_VERSION};
+    *payload = (struct link_init_payload){.version = LINK_VERSION, .ciphers = i->ciphers};
     memcpy(payload->association, i->association, LINK_ASSOCIATION_BYTES);
     link_put64(payload->next_packet, next_packet);
     link_put64(payload->attempt, i->attempts);
@@ -129,6 +134,8 @@ size_t initiator_write(struct initiator *i, uint64_t now_ns, uint64_t next_packe
     seal_init(i, next_packet, init);
     cookie_sign(&i->cookie, &i->cookie_keys, now_ns, init);
     memcpy(i->sent_mac1, init->mac1, LINK_MAC_BYTES);
+    i->cookie_used = i->cookie_due;
+    i->cookie_due = false;
     i->retry_ns = now_ns + retry_delay_ns(i);
     return LINK_INIT_BYTES;
 }
@@ -138,6 +145,12 @@ size_t initiator_write(struct initiator *i, uint64_t now_ns, uint64_t next_packe
 static bool is_associated(const struct initiator *i)
 {
     return !sodium_is_zero(i->association, LINK_ASSOCIATION_BYTES);
+}
+
+static bool is_offered(const struct initiator *i, uint8_t cipher)
+{
+    return cipher == LINK_CHACHA20_POLY1305 ||
+           (cipher == LINK_AES_256_GCM && i->ciphers & LINK_OFFERS_AES_256_GCM);
 }
 
 static int check_payload(const struct initiator *i, const struct link_reply *reply,
@@ -150,12 +163,13 @@ static int check_payload(const struct initiator *i, const struct link_reply *rep
         return PE_NOT_AUTHENTIC;
     if ((goes_on && !is_associated(i)) || link_get64(payload->next_packet) > LINK_NUMBER_MAX)
         return PE_MALFORMED;
-    return 0;
+    return is_offered(i, payload->cipher) ? 0 : PE_MALFORMED;
 }
 
 static struct initiator_terms terms_of(const struct link_reply_payload *payload)
 {
     return (struct initiator_terms){
+        .cipher = payload->cipher,
         .goes_on = payload->flags & LINK_GOES_ON,
         .most_streams = link_get32(payload->most_streams),
         .session_credit = link_get64(payload->session_credit),
@@ -177,11 +191,12 @@ static void begin_session(struct initiator *i, uint64_t now_ns, const struct noi
     }
     uint64_t next_number = terms->goes_on ? i->previous.next_number : 0;
     session_init(&i->current, now_ns, next_number, terms->next_packet);
-    noise_split(noise, i->current.seal_key, i->current.open_key);
+    session_take_keys(&i->current, terms->cipher, noise);
     i->current.index = i->waiting_index;
     i->current.remote_index = link_get32(reply->receiver);
     i->confirmed = false;
     i->restarting = false;
+    i->cookie_due = false;
     i->retries = 0;
     i->retry_ns = 0;
     end_handshake(i, true);
@@ -211,7 +226,18 @@ int initiator_cookie(struct initiator *i, uint64_t now_ns, const struct link_coo
 {
     if (!i->waiting || link_get32(message->sender) != i->waiting_index)
         return PE_EXPIRED;
-    return cookie_take(&i->cookie, &i->cookie_keys, now_ns, i->sent_mac1, message);
+    int error = cookie_take(&i->cookie, &i->cookie_keys, now_ns, i->sent_mac1, message);
+    if (error == 0 && !i->cookie_used) {
+        i->cookie_due = true;
+        i->retry_ns = now_ns;
+    }
+    return error;
+}
+
+void initiator_moved(struct initiator *i)
+{
+    i->cookie.until_ns = 0;
+    i->cookie_due = false;
 }
 
 /* --- sessions --- */

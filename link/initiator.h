@@ -1,7 +1,7 @@
 /* The sender's half of the handshake: from a wish for a session to INIT, REPLY, a session, and the next
  * before it is too old (docs/link-protocol.md section 3).
  *
- *     idle --wanted--> INIT sent --REPLY--> session --120 s or 2^32 packets--> INIT sent, session goes on …
+ *     idle --wanted--> INIT sent --REPLY--> session --120 s or 2^38 bytes--> INIT sent, session goes on …
  *                      ^ |  after 1, 2, 4 … 60 s, ±25 %, with a new e
  *                      +-+
  *
@@ -22,6 +22,7 @@
 
 struct initiator {
     const struct host_key *key; /* ours; outlives it */
+    uint8_t ciphers;            /* enum link_offer: what its INITs offer */
     struct indices *indices; /* of the socket it is on; may be shared: the owner of its indices is `owner` */
     void *owner;
     struct link_random random;
@@ -33,6 +34,8 @@ struct initiator {
     bool restarting;   /* a new session is wanted though the current one is young */
     uint64_t retry_ns; /* no INIT before */
     unsigned retries;  /* INITs since the last REPLY */
+    bool cookie_due;   /* the newest INIT was answered by a COOKIE: the next goes with it at once */
+    bool cookie_used;  /* the newest INIT is such a one */
 
     /* The handshake under way: one at a time, the newest INIT's. */
     bool waiting;                      /* for its REPLY; else the next three are zero */
@@ -52,14 +55,16 @@ struct initiator {
 
 /* What REPLY says. */
 struct initiator_terms {
-    bool goes_on; /* else a new association begins: packet numbers from 0, no streams */
+    enum link_cipher cipher; /* that the session is sealed with */
+    bool goes_on;            /* else a new association begins: packet numbers from 0, no streams */
     uint32_t most_streams;
     uint64_t session_credit;
     uint64_t next_packet; /* the receiver's first number in this session is no less */
 };
 
-/* 0, or PE_KEY_WEAK if no secret can be agreed on with the remote key. */
-int initiator_init(struct initiator *i, const struct host_key *key,
+/* Offers `ciphers`, which is cipher_hardware() or less. 0, or PE_KEY_WEAK if no secret can be agreed on with
+ * the remote key. */
+int initiator_init(struct initiator *i, const struct host_key *key, uint8_t ciphers,
                    const uint8_t remote_public[LINK_KEY_BYTES], struct indices *indices, void *owner,
                    const struct link_random *random);
 
@@ -93,8 +98,12 @@ size_t initiator_write(struct initiator *i, uint64_t now_ns, uint64_t next_packe
 int initiator_reply(struct initiator *i, uint64_t now_ns, const struct link_reply *reply,
                     struct initiator_terms *terms);
 
-/* A COOKIE whose index is ours: it goes into the next INIT. 0, PE_EXPIRED, PE_NOT_AUTHENTIC. */
+/* A COOKIE whose index is ours: it goes into the next INIT, which is due at once, unless the one answered was
+ * such an INIT already. 0, PE_EXPIRED, PE_NOT_AUTHENTIC. */
 int initiator_cookie(struct initiator *i, uint64_t now_ns, const struct link_cookie *message);
+
+/* INITs come from another source from now on, for which the cookie is not right. */
+void initiator_moved(struct initiator *i);
 
 /* A DATA packet whose index is ours, opened in place: as session_open. */
 int initiator_open(struct initiator *i, uint64_t now_ns, uint8_t *packet, size_t size,

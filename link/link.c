@@ -11,6 +11,7 @@
 #define RETRY_FIRST_NS (500 * NS_PER_MS)
 #define RETRY_LAST_NS  (30 * NS_PER_S)
 #define HURRIED_NS     (200 * NS_PER_MS)
+#define SILENCE_NS     (10 * NS_PER_S) /* that is worth a line in the log */
 #define LOOKUP_NS      (10 * NS_PER_S) /* a lookup that takes longer has failed */
 #define FULL_NS        (3 * NS_PER_S)  /* a socket that takes nothing for so long is given up */
 #define STOP_NS        NS_PER_S        /* for what is in flight, and the last words */
@@ -24,11 +25,11 @@ static void want(struct link *l)
 
 static void take_datagram(struct link *l, uint8_t *bytes, uint32_t size)
 {
-    bool reply = link_type_of(bytes, size) == LINK_REPLY;
+    unsigned type = link_type_of(bytes, size);
     int error = link_sender_receive(&l->sender, l->loop->now_ns, bytes, size);
     counter_add(error == 0 ? &l->report.received : &l->report.dropped, 1);
-    counter_add(&l->report.handshakes, error == 0 && reply);
-    if (error == 0)
+    counter_add(&l->report.handshakes, error == 0 && type == LINK_REPLY);
+    if (error == 0 && type != LINK_COOKIE) /* by which nothing gets through yet */
         link_heard(l);
 }
 
@@ -212,7 +213,7 @@ static void want_lookup(void *context)
     if (l->stopping)
         return;
     link_trouble(l, l->send_error ? l->send_error : PE_LINK_SILENT,
-                 now_ns - l->sender.heard_ns >= LINK_SENDER_SILENCE_NS);
+                 now_ns - l->sender.heard_ns >= SILENCE_NS);
     addresses_failed(&l->addresses);
     look_up(l);
     if (open_socket(l) == 0)
@@ -485,6 +486,7 @@ static int init_sender(struct link *l, const struct link_options *options)
                                                .remote_public = options->remote_public,
                                                .indices = &l->indices,
                                                .random = options->random,
+                                               .ciphers = options->ciphers,
                                                .outputs = options->outputs,
                                                .sent_packets = SENT_PACKETS,
                                                .mtu_limit = options->mtu};

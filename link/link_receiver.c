@@ -83,8 +83,8 @@ int link_receiver_init(struct link_receiver *r, const struct link_receiver_optio
         return -ENOMEM;
     int error = timers_init(&r->timers, options->peers);
     if (error == 0)
-        error =
-            responder_init(&r->responder, now_ns, options->key, options->peers, &options->random, &events);
+        error = responder_init(&r->responder, now_ns, options->key, options->ciphers, options->peers,
+                               &options->random, &events);
     if (error < 0) {
         timers_dispose(&r->timers);
         free(r->peers);
@@ -245,12 +245,20 @@ void link_receiver_close(struct link_receiver *r)
     }
 }
 
-/* RFC 9000 section 9: the source of the newest packet is where the sender is. */
+static bool same_address(const struct link_address *a, const struct link_address *b)
+{
+    return a->len == b->len && memcmp(&a->address, &b->address, a->len) == 0;
+}
+
+/* RFC 9000 section 9: the source of the newest packet is where the sender is. What was sent to where it was
+ * before, in vain, need not wait for its time-out. */
 static void follow(struct link_peer *peer, uint64_t number, const struct link_address *source)
 {
     if (number < peer->newest)
         return;
     peer->newest = number + 1;
+    if (!same_address(&peer->source, source))
+        path_found(&peer->path);
     peer->source = *source;
 }
 

@@ -7,9 +7,12 @@
 int link_sender_init(struct link_sender *l, const struct link_sender_options *options,
                      const struct link_sender_events *events, uint64_t now_ns)
 {
-    *l = (struct link_sender){.events = *events, .mtu_limit = options->mtu_limit, .heard_ns = now_ns};
-    int error = initiator_init(&l->initiator, options->key, options->remote_public, options->indices, l,
-                               &options->random);
+    *l = (struct link_sender){.events = *events,
+                              .mtu_limit = options->mtu_limit,
+                              .heard_ns = now_ns,
+                              .ping_ns = LINK_SENDER_PING_NS};
+    int error = initiator_init(&l->initiator, options->key, options->ciphers, options->remote_public,
+                               options->indices, l, &options->random);
     if (error < 0)
         return error;
     error = outputs_init(&l->outputs, options->outputs, link_random_u64(&options->random), &events->outputs);
@@ -62,6 +65,7 @@ static int take_frame(struct link_sender *l, const struct frame *frame, uint64_t
         return path_acked(&l->path, &frame->ack, now_ns, &items);
     case FRAME_STORED:
         outputs_stored(&l->outputs, &frame->stored, now_ns);
+        l->ping_ns = LINK_SENDER_PING_NS;
         return 0;
     case FRAME_CREDIT:
         outputs_credit(&l->outputs, frame->credit);
@@ -157,7 +161,8 @@ int link_sender_receive(struct link_sender *l, uint64_t now_ns, uint8_t *datagra
 
 /* --- time --- */
 
-/* Neither probes nor INITs are answered: once more for each time-out, before what it sends. */
+/* Neither probes nor INITs are answered: once more for each time-out, before what it sends. But a cookie is
+ * good for the source that it was given to only: the INIT that carries it leaves from there. */
 static void see_silence(struct link_sender *l, uint64_t now_ns)
 {
     const struct initiator *i = &l->initiator;
@@ -166,15 +171,20 @@ static void see_silence(struct link_sender *l, uint64_t now_ns)
     uint32_t unanswered = probes + inits;
     if (probes >= LINK_SENDER_LOOKUP_PTOS && now_ns - l->heard_ns >= LINK_SENDER_SILENCE_NS)
         initiator_restart(&l->initiator);
-    if (l->outputs.holding == 0 || unanswered < LINK_SENDER_LOOKUP_PTOS || unanswered <= l->looked_up)
+    if (l->outputs.holding == 0 || i->cookie_due || unanswered < LINK_SENDER_LOOKUP_PTOS ||
+        unanswered <= l->looked_up)
         return;
     l->looked_up = unanswered;
     l->events.want_lookup(l->events.context);
 }
 
+/* While records wait to be stored the receiver is told every now and then where we are: if a NAT in between
+ * has forgotten us, what it says comes no more. Whatever waits for its acknowledgement does that by its
+ * probes, which a PING would put off. */
 static uint64_t keepalive_ns(const struct link_sender *l)
 {
-    return l->outputs.holding > 0 ? l->sent_ns + LINK_SENDER_KEEPALIVE_NS : NEVER;
+    bool waits = l->outputs.holding > 0 && l->path.sent.outstanding == 0;
+    return waits ? l->sent_ns + l->ping_ns : NEVER;
 }
 
 static void pass_time(struct link_sender *l, uint64_t now_ns)
@@ -187,8 +197,10 @@ static void pass_time(struct link_sender *l, uint64_t now_ns)
         return;
     if (now_ns >= path_deadline_ns(&l->path))
         path_expired(&l->path, now_ns, &items);
-    if (now_ns >= keepalive_ns(l))
+    if (now_ns >= keepalive_ns(l) && !l->ping_due) {
         l->ping_due = true;
+        l->ping_ns = min_u64(2 * l->ping_ns, LINK_SENDER_KEEPALIVE_NS);
+    }
 }
 
 uint64_t link_sender_deadline_ns(const struct link_sender *l, uint64_t now_ns)
@@ -242,6 +254,8 @@ static void put_records(struct link_sender *l, struct packing *p, uint64_t now_n
     size_t size = outputs_fill(&l->outputs, &l->path.sent, p->at, p->end - asks);
     p->at += size;
     p->eliciting = size > 0;
+    if (p->eliciting)
+        l->ping_ns = LINK_SENDER_PING_NS;
     if (asks && p->eliciting)
         put_ping(l, p);
 }
@@ -355,6 +369,7 @@ bool link_sender_fill(struct link_sender *l, uint64_t now_ns, uint8_t *buffer, s
 void link_sender_moved(struct link_sender *l, uint64_t now_ns)
 {
     path_moved(&l->path, l->mtu_limit, now_ns);
+    initiator_moved(&l->initiator);
     l->ping_due |= l->associated;
 }
 

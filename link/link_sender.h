@@ -17,17 +17,19 @@
 #include "link/outputs.h"
 #include "link/path.h"
 
-#define LINK_SENDER_LOOKUP_PTOS  3               /* in a row, before the name is looked up again */
-#define LINK_SENDER_SILENCE_NS   (3 * NS_PER_S)  /* … with those: a new handshake */
-#define LINK_SENDER_KEEPALIVE_NS (25 * NS_PER_S)
-#define LINK_BATCH_PACKETS       64    /* the most that one send with segmentation offload takes */
-#define LINK_BATCH_BYTES         65507 /* likewise */
+#define LINK_SENDER_LOOKUP_PTOS  3              /* in a row, before the name is looked up again */
+#define LINK_SENDER_SILENCE_NS   (3 * NS_PER_S) /* … with those: a new handshake */
+#define LINK_SENDER_PING_NS      NS_PER_S /* without a word, while records wait to be stored; then twice … */
+#define LINK_SENDER_KEEPALIVE_NS (25 * NS_PER_S) /* … as long each time, to this */
+#define LINK_BATCH_PACKETS       64              /* the most that one send with segmentation offload takes */
+#define LINK_BATCH_BYTES         65507           /* likewise */
 
 struct link_sender_options {
     const struct host_key *key; /* ours; outlives it */
     const uint8_t *remote_public;
     struct indices *indices; /* of the socket; the owner of this link's indices is the link_sender */
     struct link_random random;
+    uint8_t ciphers;       /* cipher_hardware(), or less; 0: ChaCha20-Poly1305 alone */
     uint32_t outputs;      /* the most */
     uint32_t sent_packets; /* capacity of the sent map, a power of two: SENT_PACKETS */
     uint32_t mtu_limit;    /* bytes of UDP payload that the interface takes */
@@ -57,6 +59,7 @@ struct link_sender {
     uint64_t close_reason;
     uint64_t heard_ns;  /* when a packet of the receiver was opened last */
     uint64_t sent_ns;   /* when a packet was sealed last */
+    uint64_t ping_ns;   /* after such a silence of ours the next PING */
     uint32_t looked_up; /* unanswered time-outs, of probes and INITs, that want_lookup was called for */
 };
 

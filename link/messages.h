@@ -13,7 +13,7 @@
 #define LINK_VERSION  1
 #define LINK_PROLOGUE "pure-link/1"
 
-#define LINK_KEY_BYTES         32 /* of a Curve25519 key, and of a ChaCha20-Poly1305 key */
+#define LINK_KEY_BYTES         32 /* of a Curve25519 key, and of either cipher's */
 #define LINK_TAG_BYTES         16
 #define LINK_MAC_BYTES         16
 #define LINK_NONCE_BYTES       24 /* of XChaCha20-Poly1305, in COOKIE */
@@ -24,8 +24,9 @@
 #define LINK_SEAL_NS           (180 * NS_PER_S) /* nobody seals with one older */
 #define LINK_OPEN_NS           (240 * NS_PER_S) /* nobody opens with one older */
 #define LINK_PREVIOUS_NS       (30 * NS_PER_S)  /* how long the session before a confirmed one still opens */
-#define LINK_REKEY_PACKETS     (UINT64_C(1) << 32)
-#define LINK_SEAL_PACKETS      (UINT64_C(1) << 33)
+#define LINK_REKEY_BYTES       (UINT64_C(1) << 38) /* of datagrams: a session that sealed as many is replaced */
+#define LINK_SEAL_BYTES        (UINT64_C(1) << 39) /* nobody seals more (RFC 9001 B.1.1: 2^35 blocks) */
+#define LINK_FORGERIES         (UINT64_C(1) << 36) /* nobody opens after as many (RFC 9001 section 6.6) */
 #define LINK_NUMBER_MAX        VARINT_MAX /* the largest packet number: an ACK has to be able to name it */
 #define LINK_UNCONFIRMED       4          /* sessions of a peer */
 #define LINK_COOKIE_NS         (120 * NS_PER_S)
@@ -35,6 +36,10 @@
 #define LINK_PROVEN_HANDSHAKES 256             /* a second and at once, with a cookie */
 
 enum link_type { LINK_INIT = 1, LINK_REPLY = 2, LINK_COOKIE = 3, LINK_DATA = 4 };
+
+/* What DATA is sealed with (link/cipher.h); each end has the first. */
+enum link_cipher { LINK_CHACHA20_POLY1305 = 0, LINK_AES_256_GCM = 1 };
+enum link_offer { LINK_OFFERS_AES_256_GCM = 1 }; /* bits */
 
 struct link_head {
     uint8_t type; /* enum link_type */
@@ -53,7 +58,8 @@ struct link_init {
 
 struct link_init_payload {
     uint8_t version;
-    uint8_t zero[3];
+    uint8_t ciphers; /* enum link_offer: what its sender has in hardware; unknown bits are not looked at */
+    uint8_t zero[2];
     uint8_t association[LINK_ASSOCIATION_BYTES]; /* that the sender would go on with; zero: none */
     uint8_t next_packet[8];
     uint8_t attempt[8]; /* strictly increasing within an association */
@@ -73,8 +79,9 @@ enum link_reply_flags { LINK_GOES_ON = 1 };
 
 struct link_reply_payload {
     uint8_t version;
-    uint8_t flags; /* enum link_reply_flags */
-    uint8_t zero[2];
+    uint8_t flags;  /* enum link_reply_flags */
+    uint8_t cipher; /* enum link_cipher: the session's, both ways */
+    uint8_t zero;
     uint8_t most_streams[4];
     uint8_t session_credit[8]; /* bytes, from the association's start */
     uint8_t next_packet[8];

@@ -192,6 +192,14 @@ void path_expired(struct path *p, uint64_t now_ns, const struct sent_handler *ha
     settle(p, &report, watcher.mtu_changed, now_ns);
 }
 
+void path_found(struct path *p)
+{
+    if (p->loss.pto_count == 0)
+        return;
+    p->loss.pto_count = 0;
+    p->probes = PROBES_PER_TIMEOUT;
+}
+
 void path_mtu_hint(struct path *p, uint32_t bytes, uint64_t now_ns)
 {
     if (!mtu_hint(&p->mtu, bytes, now_ns))

@@ -76,6 +76,9 @@ uint64_t path_deadline_ns(const struct path *p);
  * new: data that is in flight again, or a PING. */
 void path_expired(struct path *p, uint64_t now_ns, const struct sent_handler *handler);
 
+/* The other end is heard from elsewhere: if it did not answer for a while, it is asked again at once. */
+void path_found(struct path *p);
+
 /* The system says that only `bytes` of UDP payload pass: see mtu_hint. */
 void path_mtu_hint(struct path *p, uint32_t bytes, uint64_t now_ns);
 

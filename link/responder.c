@@ -7,12 +7,18 @@
 #include <sodium.h>
 #include <stdlib.h>
 
-int responder_init(struct responder *r, uint64_t now_ns, const struct host_key *key, uint32_t peer_limit,
-                   const struct link_random *random, const struct responder_events *events)
+int responder_init(struct responder *r, uint64_t now_ns, const struct host_key *key, uint8_t ciphers,
+                   uint32_t peer_limit, const struct link_random *random,
+                   const struct responder_events *events)
 {
     assert(peer_limit > 0 && peer_limit <= RESPONDER_PEERS_MAX);
-    *r = (struct responder){
-        .key = key, .random = *random, .events = *events, .peer_limit = peer_limit, .next_ns = NEVER};
+    assert((ciphers & ~cipher_hardware()) == 0);
+    *r = (struct responder){.key = key,
+                            .ciphers = ciphers,
+                            .random = *random,
+                            .events = *events,
+                            .peer_limit = peer_limit,
+                            .next_ns = NEVER};
     r->peers = calloc(peer_limit, sizeof *r->peers);
     if (!r->peers)
         return -ENOMEM;
@@ -191,13 +197,19 @@ static struct responder_session *choose_place(struct responder *r, struct respon
     return session_of(peer, RESPONDER_FREE);
 }
 
-static void fill_reply(struct responder *r, uint32_t peer, const struct responder_session *made,
+/* AES-256-GCM if both ends have it in hardware. */
+static enum link_cipher choose_cipher(const struct responder *r, const struct link_init_payload *init)
+{
+    return r->ciphers & init->ciphers & LINK_OFFERS_AES_256_GCM ? LINK_AES_256_GCM : LINK_CHACHA20_POLY1305;
+}
+
+static void fill_reply(struct responder *r, const struct responder_session *made, enum link_cipher cipher,
                        struct link_reply_payload *payload)
 {
     struct responder_terms terms = {0};
-    r->events.offer(r->events.context, peer, made->goes_on, &terms);
-    *payload =
-        (struct link_reply_payload){.version = LINK_VERSION, .flags = made->goes_on ? LINK_GOES_ON : 0};
+    r->events.offer(r->events.context, made->peer, made->goes_on, &terms);
+    *payload = (struct link_reply_payload){
+        .version = LINK_VERSION, .flags = made->goes_on ? LINK_GOES_ON : 0, .cipher = (uint8_t)cipher};
     link_put32(payload->most_streams, terms.most_streams);
     link_put64(payload->session_credit, terms.session_credit);
     link_put64(payload->next_packet, made->goes_on ? terms.next_packet : 0);
@@ -206,18 +218,18 @@ static void fill_reply(struct responder *r, uint32_t peer, const struct responde
 
 /* Writes REPLY, and the keys that come of it into the session. */
 static int seal_reply(struct responder *r, struct noise *noise, struct responder_session *made,
-                      struct link_reply *reply)
+                      enum link_cipher cipher, struct link_reply *reply)
 {
     struct link_reply_payload payload;
     uint8_t e[LINK_KEY_BYTES];
-    fill_reply(r, made->peer, made, &payload);
+    fill_reply(r, made, cipher, &payload);
     link_put_head(&reply->head, LINK_REPLY);
     link_put32(reply->receiver, made->session.index);
     link_put32(reply->sender, made->session.remote_index);
     link_random_fill(&r->random, e, sizeof e);
     int error = noise_write(noise, e, span_of(&payload, sizeof payload), reply->e);
     if (error == 0)
-        noise_split(noise, made->session.seal_key, made->session.open_key);
+        session_take_keys(&made->session, cipher, noise);
     sodium_memzero(e, sizeof e);
     sodium_memzero(&payload, sizeof payload);
     return error;
@@ -242,7 +254,7 @@ static int accept_init(struct responder *r, uint64_t now_ns, uint32_t number, co
     struct responder_session *made = choose_place(r, peer, goes_on);
     fill_session(made, now_ns, number, goes_on, init, payload);
     made->session.index = indices_add(&r->indices, &r->random, made);
-    int error = seal_reply(r, noise, made, reply);
+    int error = seal_reply(r, noise, made, choose_cipher(r, payload), reply);
     if (error < 0) {
         end_session(r, made);
         return error;

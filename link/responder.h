@@ -64,6 +64,7 @@ struct responder_events {
 
 struct responder {
     const struct host_key *key; /* outlives it */
+    uint8_t ciphers;            /* enum link_offer: what may be chosen of an INIT's offer */
     struct link_random random;
     struct responder_events events;
     struct cookie_keys cookie_keys;
@@ -77,9 +78,11 @@ struct responder {
     uint64_t unreported; /* INITs with unknown keys since the last */
 };
 
-/* Room for `peer_limit` peers (at most RESPONDER_PEERS_MAX), none of them let in yet. 0 or -ENOMEM. */
-int responder_init(struct responder *r, uint64_t now_ns, const struct host_key *key, uint32_t peer_limit,
-                   const struct link_random *random, const struct responder_events *events);
+/* Room for `peer_limit` peers (at most RESPONDER_PEERS_MAX), none of them let in yet. `ciphers` is
+ * cipher_hardware() or less. 0 or -ENOMEM. */
+int responder_init(struct responder *r, uint64_t now_ns, const struct host_key *key, uint8_t ciphers,
+                   uint32_t peer_limit, const struct link_random *random,
+                   const struct responder_events *events);
 void responder_dispose(struct responder *r);
 
 /* Lets a key in. Returns the peer's number, below peer_limit, stable until it is forbidden; the same one if

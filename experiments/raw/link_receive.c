@@ -58,6 +58,7 @@ static int listen_on_loopback(struct receiver *r, const struct raw_run *run)
         .address_len = sizeof address,
         .receiver = {.key = &link_keys.receiver,
                      .random = link_end_random,
+                     .ciphers = cipher_hardware(),
                      .peers = 1,
                      .limits = {.places = 1,
                                 .stream_window = WINDOW_BYTES,

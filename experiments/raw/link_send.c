@@ -78,6 +78,7 @@ static int open_link(struct sender *s, uint16_t port)
                                    .literal = true,
                                    .key = &link_keys.sender,
                                    .random = link_end_random,
+                                   .ciphers = cipher_hardware(),
                                    .outputs = 1,
                                    .mtu = s->run->datagram_bytes};
     memcpy(options.remote_public, link_keys.receiver.public, LINK_KEY_BYTES);

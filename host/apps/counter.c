@@ -11,7 +11,7 @@
 
 #define DIGITS_MAX 18 /* of a number: fits an int64_t whatever they are */
 
-static const char *const outputs[] = {"log", "cloud", "next", NULL};
+static const char *const outputs[] = {"log", "cloud", "next", "far", NULL};
 
 /* What a snapshot holds, in the order of the fields. */
 struct totals {

@@ -7,6 +7,7 @@ make=${MAKE:-make}
 logs=build/check
 passed=0
 failed=0
+skipped=0 # for lack of something on this machine
 rm -rf "$logs"
 mkdir -p "$logs"
 
@@ -84,10 +85,30 @@ run_tests() {
     done
 }
 
+# Each promise is a line that says ok, FAILED or skipped. In the fast mode those scenarios that wait for little.
+check_links() {
+    local log=$logs/links-$1.log bad scenarios=()
+    [ "$mode" = full ] || scenarios=(plain sender_killed nat_rebinds nat_entry_dies bad_key_files)
+    timeout -k 5 240 tests/checks/links.sh "$1" "${scenarios[@]}" >"$log" 2>&1 || echo "exit status $?" >>"$log"
+    bad=$(grep -c '^FAILED ' "$log")
+    tail -n 1 "$log" | grep -q '^exit status' && [ "$bad" -eq 0 ] && bad=1
+    passed=$((passed + $(grep -c '^ok ' "$log")))
+    failed=$((failed + bad))
+    skipped=$((skipped + $(grep -c '^skipped ' "$log")))
+    if [ "$bad" -gt 0 ]; then
+        echo "FAILED  $1: links between processes: $(grep -c '^ok ' "$log") passed, $bad failed"
+        grep -v '^ok ' "$log" | tail -n 200
+    else
+        echo "ok      $1: links between processes: $(grep -c '^ok ' "$log") passed"
+        grep '^skipped ' "$log"
+    fi
+}
+
 build_and_run() {
-    check "build $1" $make VARIANT="$1" all tests || return
+    check "build $1" $make VARIANT="$1" all tests live || return
     run_tests "$1"
     check "$1: the process" tests/checks/process.sh "$1"
+    check_links "$1"
 }
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-strict_string_checks=1}
@@ -107,5 +128,6 @@ if [ "$mode" = full ]; then
         check "fuzzers, briefly" tests/checks/fuzz.sh -seed=1 -runs=20000 -max_total_time=10
 fi
 
+[ "$skipped" -eq 0 ] || echo "$skipped skipped"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

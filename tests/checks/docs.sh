@@ -54,6 +54,7 @@ installed() {
 example_app || wrong "docs/app.md: the example is not right"
 [ -n "$(known_keys)" ] || wrong "no keys found in host/config_keys.c"
 diff <(known_keys) <(documented_keys) || wrong "docs/configuration.md: not the keys that the host knows"
+${MAKE:-make} -s docs/examples/demo.pub DEPS=skip || wrong "the demo has no key"
 "$host" check -c docs/examples/demo.conf || wrong "docs/examples/demo.conf is not right"
 broken=$(links)
 [ -z "$broken" ] || wrong "$broken"

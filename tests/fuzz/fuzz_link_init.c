@@ -65,7 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2)
         return 0;
     struct span input = span_of(data + 2, size - 2);
-    link_world_start(&w, 1);
+    if (sodium_init() < 0)
+        abort();
+    link_world_start_with(&w, 1, cipher_hardware(), cipher_hardware());
     if (data[1] & 1)
         link_world_connect(&w);
     initiator_restart(&w.sender);

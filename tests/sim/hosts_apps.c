@@ -32,8 +32,8 @@ static int src_event(void *state, struct pure_turn *turn, const struct pure_even
     return 0;
 }
 
-/* --- dst and bad: what they note lies in the test, not in a state that could be put back. They have no
- * snapshot, so that no event that they took is given to them again. --- */
+/* --- dst, hub, bad and frail: what they note lies in the test, not in a state that could be put back. They
+ * have no snapshot, so that no event that they took is given to them again. --- */
 
 static int dst_open(void **state, const char *arg, char *error, size_t error_size)
 {
@@ -44,35 +44,92 @@ static int dst_open(void **state, const char *arg, char *error, size_t error_siz
     }
     struct tally *t = *state = tally;
     t->lives++;
-    t->records = t->first = t->last = 0;
+    t->records = t->first = t->last = t->stream_first = t->stream_last = 0;
     return 0;
+}
+
+static uint64_t number_of(const struct pure_event *event)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%.*s", (int)event->size, (const char *)event->data);
+    return strtoull(text, NULL, 10);
+}
+
+static void note_start(struct tally *t, uint64_t number)
+{
+    if (t->start_count < TALLY_STARTS)
+        t->starts[t->start_count] = number;
+    t->start_count++;
 }
 
 static int dst_event(void *state, struct pure_turn *turn, const struct pure_event *event)
 {
     (void)turn;
     struct tally *t = state;
-    char text[24];
-    snprintf(text, sizeof text, "%.*s", (int)event->size, (const char *)event->data);
-    uint64_t number = strtoull(text, NULL, 10);
+    uint64_t number = number_of(event);
     if (t->records == 0) {
         t->first = number;
         t->stream_first = event->number;
     } else if (number != t->last + 1) {
         t->disorder++;
     }
+    if (t->records == 0 || number != t->last + 1)
+        note_start(t, number);
     t->records++;
     t->last = number;
+    t->stream_last = event->number;
     if (number < TALLY_NUMBERS && t->times[number] < UINT8_MAX)
         t->times[number]++;
     return 0;
 }
 
+/* A unit of events that has to wait for an output comes again, from its first event on, as nothing of it has
+ * happened: so only what is sure is noted, where a sequence starts. Numbers that follow each other only go
+ * back with a new life of this app. */
+static int hub_event(void *state, struct pure_turn *turn, const struct pure_event *event)
+{
+    struct tally *t = state;
+    int failed = src_event(NULL, turn, event);
+    if (failed)
+        return failed;
+    uint64_t number = number_of(event);
+    if (t->records == 0 || number > t->last + 1)
+        note_start(t, number);
+    if (t->records == 0)
+        t->first = number, t->stream_first = event->number;
+    t->records++;
+    t->last = max_u64(t->last, number);
+    t->stream_last = event->number;
+    return 0;
+}
+
+static bool is_bad(const struct pure_event *event)
+{
+    return event->size >= 3 && memcmp(event->data, "bad", 3) == 0;
+}
+
 static int bad_event(void *state, struct pure_turn *turn, const struct pure_event *event)
 {
-    if (event->size >= 3 && memcmp(event->data, "bad", 3) == 0)
-        return 1;
-    return dst_event(state, turn, event);
+    return is_bad(event) ? 1 : dst_event(state, turn, event);
+}
+
+/* Its state cannot be put back to what it was before the event that failed: that is what suspends an app. */
+static int frail_event(void *state, struct pure_turn *turn, const struct pure_event *event)
+{
+    const struct tally *t = state;
+    return is_bad(event) && !t->cured ? 1 : dst_event(state, turn, event);
+}
+
+static int frail_snapshot(void *state, struct pure_sink *sink)
+{
+    (void)state, (void)sink;
+    return 0;
+}
+
+static int frail_restore(void *state, const void *data, size_t size)
+{
+    (void)state, (void)data, (void)size;
+    return 1;
 }
 
 static const char *const no_outputs[] = {NULL};
@@ -85,6 +142,16 @@ static const struct {
      {.abi = PURE_APP_ABI, .outputs = src_outputs, .open = take_any, .event = src_event, .close = leave}},
     {"/sim/dst",
      {.abi = PURE_APP_ABI, .outputs = no_outputs, .open = dst_open, .event = dst_event, .close = leave}},
+    {"/sim/hub",
+     {.abi = PURE_APP_ABI, .outputs = src_outputs, .open = dst_open, .event = hub_event, .close = leave}},
+    {"/sim/frail",
+     {.abi = PURE_APP_ABI,
+      .outputs = no_outputs,
+      .open = dst_open,
+      .event = frail_event,
+      .snapshot = frail_snapshot,
+      .restore = frail_restore,
+      .close = leave}},
     {"/sim/bad",
      {.abi = PURE_APP_ABI, .outputs = no_outputs, .open = dst_open, .event = bad_event, .close = leave}},
 };

@@ -1,5 +1,8 @@
 #include "tests/sim/hosts_world.h"
 
+#include "host/host_private.h"
+
+#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +35,9 @@ static void close_resolver(void *context, struct resolver *resolver)
 static int load_module(void *context, const char *path, const struct pure_app **app, void **handle, char *why,
                        size_t why_size)
 {
-    (void)context;
-    *app = hosts_app(path);
+    const struct world_host *h = context;
+    bool without = h->without && strcmp(h->without, path) == 0;
+    *app = without ? NULL : hosts_app(path);
     *handle = NULL;
     if (*app)
         return 0;
@@ -52,30 +56,38 @@ static void fill_random(void *context, void *bytes, size_t size)
     uint8_t *at = bytes;
     for (size_t i = 0; i < size; i++)
         at[i] = (uint8_t)random_next(sim_random(h->world->sim));
-    if (size == sizeof h->epoch)
-        memcpy(h->epoch, bytes, size);
 }
 
 /* --- hosts --- */
+
+static void set_address(struct world_host *h, const char *address)
+{
+    snprintf(h->address, sizeof h->address, "%s", address);
+    snprintf(h->endpoint, sizeof h->endpoint, "%s:80", address);
+}
 
 struct world_host *world_add_host(struct hosts_world *w, const char *name, const char *address,
                                   const char *format, ...)
 {
     assert(w->host_count < WORLD_HOSTS);
-    struct world_host *h = &w->hosts[w->host_count++];
+    struct world_host *h = &w->hosts[w->host_count];
     h->world = w;
+    h->index = w->host_count++;
     snprintf(h->name, sizeof h->name, "%s", name);
-    snprintf(h->address, sizeof h->address, "%s", address);
-    snprintf(h->endpoint, sizeof h->endpoint, "%s:80", address);
-    int head =
-        snprintf(h->text, sizeof h->text, "[host]\nname = %s\nhttp = %s:80\ntoken = t\n", name, address);
+    set_address(h, address);
     va_list arguments;
     va_start(arguments, format);
-    int size = vsnprintf(h->text + head, sizeof h->text - (size_t)head, format, arguments);
+    int size = vsnprintf(h->text, sizeof h->text, format, arguments);
     va_end(arguments);
-    assert((size_t)(head + size) < sizeof h->text);
+    assert((size_t)size < sizeof h->text);
     h->log_fd = sim_pipe(w->sim, LOG_BYTES);
     return h;
+}
+
+void world_move(struct world_host *h, const char *address)
+{
+    assert(!h->host);
+    set_address(h, address);
 }
 
 static void must(int error, const char *why)
@@ -84,6 +96,22 @@ static void must(int error, const char *why)
         return;
     fprintf(stderr, "%s\n", why);
     abort();
+}
+
+static void key_variable(unsigned index, char name[32])
+{
+    snprintf(name, 32, "PURE_SIM_KEY_%u", index);
+}
+
+static void load_config(struct world_host *h)
+{
+    char text[sizeof h->text + 256], variable[32], why[512];
+    key_variable(h->index, variable);
+    int size = snprintf(text, sizeof text, "[host]\nname = %s\nhttp = %s\ntoken = t\nkey = env:%s\n%s",
+                        h->name, h->endpoint, variable, h->text);
+    assert((size_t)size < sizeof text);
+    (void)size;
+    must(config_load_text(&h->config, h->name, span_text(text), why, sizeof why), why);
 }
 
 void world_start(struct world_host *h)
@@ -97,8 +125,9 @@ void world_start(struct world_host *h)
                                    .fill_random = fill_random,
                                    .log_fd = h->log_fd};
     char why[512];
-    must(config_load_text(&h->config, h->name, span_text(h->text), why, sizeof why), why);
+    load_config(h);
     must(host_open(&h->host, &h->config, &options, why, sizeof why), why);
+    memcpy(h->epoch, h->host->epoch, sizeof h->epoch);
     const struct registry *r = host_registry(h->host);
     for (unsigned i = 0; i < r->loop_count; i++)
         sim_add_loop(h->world->sim, r->loops[i].loop);
@@ -129,10 +158,42 @@ void world_kill(struct world_host *h)
     world_drop(h);
 }
 
+/* The last datagrams, too, get no further than its cable. */
+void world_crash(struct world_host *h)
+{
+    sim_silence_host(h->world->sim, h->address, true);
+    world_kill(h);
+    sim_reboot_host(h->world->sim, h->address);
+    sim_silence_host(h->world->sim, h->address, false);
+}
+
+static void fill_key(void *context, void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        ((uint8_t *)bytes)[i] = (uint8_t)random_next(context);
+}
+
+/* Not from the world's random numbers, which are for what happens. */
+static void make_keys(struct hosts_world *w, uint64_t seed)
+{
+    struct random random = {~seed};
+    for (unsigned i = 0; i < WORLD_HOSTS; i++) {
+        struct host_key key;
+        char text[HOST_KEY_PRIVATE_TEXT], variable[32];
+        host_key_generate(&key, &(struct link_random){fill_key, &random});
+        host_key_private_text(&key, text);
+        host_key_public_text(key.public, w->keys[i]);
+        key_variable(i, variable);
+        setenv(variable, text, 1);
+    }
+}
+
 void hosts_world_open(struct hosts_world *w, uint64_t seed)
 {
     memset(w, 0, sizeof *w);
+    must(sodium_init() < 0 ? PE_KEY : 0, "no libsodium");
     w->sim = sim_new(seed);
+    make_keys(w, seed);
 }
 
 void hosts_world_close(struct hosts_world *w)
@@ -227,7 +288,7 @@ bool world_host_empty(const struct world_host *h)
     for (unsigned i = 0; i < r->outlet_count; i++)
         empty = empty && record_queue_glance(&r->outlets[i]->queue).held_records == 0;
     for (unsigned i = 0; i < r->app_count; i++)
-        empty = empty && record_queue_glance(&r->apps[i]->inbox.runs).held_records == 0;
+        empty = empty && registry_app_held(r->apps[i]) == 0;
     return empty;
 }
 
@@ -259,4 +320,57 @@ struct loop *world_loop(const struct world_host *h, const char *thread)
             return r->loops[i].loop;
     }
     abort();
+}
+
+struct link *world_link(const struct world_host *h, unsigned index)
+{
+    assert(index < h->host->link_count);
+    return &h->host->links[index];
+}
+
+unsigned world_link_count(const struct world_host *h)
+{
+    return h->host->link_count;
+}
+
+struct link_listener *world_listener(const struct world_host *h)
+{
+    assert(h->host->listening);
+    return &h->host->listener;
+}
+
+static bool peer_within_limits(const struct link_peer *peer)
+{
+    const struct inlets *in = &peer->inlets;
+    uint64_t held = in->session_received - in->session_freed;
+    for (uint32_t i = 0; i < in->limits.places; i++) {
+        const struct receive_stream *s = &in->list[i].stream;
+        if (s->highest - s->freed > s->ring.size)
+            return false;
+    }
+    return held <= in->limits.session_window + in->extra;
+}
+
+static bool inbox_within_limits(struct inbox *inbox)
+{
+    return record_queue_glance(&inbox->runs).held_bytes <= inbox->runs.capacity;
+}
+
+bool world_within_limits(const struct world_host *h)
+{
+    const struct registry *r = host_registry(h->host);
+    bool within = true;
+    for (unsigned i = 0; i < r->outlet_count; i++) {
+        struct record_queue *q = &r->outlets[i]->queue;
+        within = within && record_queue_glance(q).held_bytes <= q->capacity;
+    }
+    for (unsigned i = 0; i < r->app_count; i++) {
+        struct registry_app *a = r->apps[i];
+        within = within && inbox_within_limits(&a->inbox);
+        within = within && (!registry_app_linked(a) || inbox_within_limits(&a->links));
+    }
+    for (unsigned i = 0; i < h->host->peer_count; i++)
+        within = within && peer_within_limits(h->host->listener.receiver.peers[i]);
+    /* ended streams whose records lie in an inbox still, beside those there are */
+    return within && h->host->inlets.stream_count <= 16 * (h->host->peer_count + 1);
 }

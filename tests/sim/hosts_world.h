@@ -2,15 +2,22 @@
  * stepped by one scheduler from one seed; epochs and back-off come from it, too.
  *
  *     client 10.0.0.9 ──HTTP──▶ host "one" 10.0.0.1:80 ──wires──▶ host "two" 10.0.0.2:80, scripted servers …
- *                               pure-front, pure-own-N, pure-send        (the same loops)
+ *                               pure-front, pure-own-N,  ──links──▶ its link = port
+ *                               pure-send, pure-listen              (the same loops)
  *
- * Each front wants the token "t". Modules are static apps, found by the path in the configuration:
+ * Each front wants the token "t". Each has a key of its own, which follows from the seed. Modules are static
+ * apps, found by the path in the configuration:
  *
  *     /sim/src     sends the data of each event to each of its outputs: out, cloud, log, next, d1 … d8
  *
  *     /sim/dst     notes the number that each event's data begins with in a tally (below)
  *
+ *     /sim/hub     as src, and notes where its numbers start anew, and how far it came
+ *
  *     /sim/bad     as dst, but fails each event whose data begins with "bad"
+ *
+ *     /sim/frail   as dst, but is suspended by an event whose data begins with "bad", unless its tally is
+ * cured
  *
  *     /sim/gone    does not load
  *
@@ -19,10 +26,12 @@
 #define PURE_TESTS_SIM_HOSTS_WORLD_H
 
 #include "host/host.h"
+#include "link/key.h"
 #include "tests/sim/sim.h"
 
 #define WORLD_HOSTS   4
 #define TALLY_NUMBERS 8192
+#define TALLY_STARTS  64
 
 /* What the last consumer has seen. */
 struct tally {
@@ -30,7 +39,12 @@ struct tally {
     uint64_t records;     /* in this life */
     uint64_t first, last; /* numbers of this life's first and last record */
     uint64_t disorder; /* records that were not the number after the one before in their life; of all lives */
-    uint64_t stream_first;        /* event number of this life's first record, as its stream counts */
+    /* event numbers of this life's first and last record, as their stream counts */
+    uint64_t stream_first, stream_last;
+    /* the numbers that did not come behind the one before: of all lives, each one's first among them */
+    uint64_t starts[TALLY_STARTS];
+    unsigned start_count;         /* may be more than there is room for */
+    bool cured;                   /* of /sim/frail */
     uint8_t times[TALLY_NUMBERS]; /* how often each number came, in all lives; at most 255 */
 };
 
@@ -42,7 +56,9 @@ struct hosts_world;
 struct world_host {
     struct hosts_world *world;
     char name[16], address[16], endpoint[24];
-    char text[8192]; /* the configuration */
+    unsigned index;      /* in the world */
+    char text[8192];     /* the configuration, but for the head that world_start writes */
+    const char *without; /* the path of a module that does not load for now, or NULL */
     struct config config;
     struct host *host; /* NULL: it does not run */
     int log_fd;        /* a pipe; lasts over restarts */
@@ -53,6 +69,7 @@ struct world_host {
 
 struct hosts_world {
     struct sim *sim;
+    char keys[WORLD_HOSTS][HOST_KEY_PUBLIC_TEXT]; /* public, of each host, also before it is added */
     struct world_host hosts[WORLD_HOSTS];
     unsigned host_count;
 };
@@ -66,8 +83,12 @@ void hosts_world_close(struct hosts_world *w);
 struct world_host *world_add_host(struct hosts_world *w, const char *name, const char *address,
                                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 void world_start(struct world_host *h);
-/* Ends it as a killed process ends: its connections close, its memory store is lost. */
+/* Ends it as a process ends: its connections close, its links' sessions, too; its memory store is lost. */
 void world_kill(struct world_host *h);
+/* Ends it as a machine ends that loses power: nobody is told. */
+void world_crash(struct world_host *h);
+/* One that does not run has another address from now on. */
+void world_move(struct world_host *h, const char *address);
 /* Closes it as it stands, with all that is in flight, as after a loop that failed. Its descriptors stay: the
  * world is then freed by sim_free. */
 void world_drop(struct world_host *h);
@@ -80,14 +101,22 @@ unsigned world_status(struct sim_connection *c);
 struct sim_connection *world_ask(struct world_host *h, const char *path, const char *body);
 bool world_reply_has(struct sim_connection *c, const char *text);
 
-/* How often the log has said this. */
+/* How often the log has said this; "\n": its lines. */
 unsigned world_logged(struct world_host *h, const char *text);
+
+/* Whether all that the host holds of records is within what its configuration says: in outlets, in inboxes, and
+ * of each peer of its listener. */
+bool world_within_limits(const struct world_host *h);
 
 /* Whether no inbox and no outlet of the host holds anything. */
 bool world_host_empty(const struct world_host *h);
 struct outlet *world_outlet(const struct world_host *h, const char *app, const char *output);
 struct registry_app *world_app(const struct world_host *h, const char *app);
 struct loop *world_loop(const struct world_host *h, const char *thread);
+/* Those that are open, in the order of the configuration; the listener of links. */
+struct link *world_link(const struct world_host *h, unsigned index);
+unsigned world_link_count(const struct world_host *h);
+struct link_listener *world_listener(const struct world_host *h);
 
 /* The apps; NULL if there is none of that path. */
 const struct pure_app *hosts_app(const char *path);

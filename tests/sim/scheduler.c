@@ -60,12 +60,15 @@ static struct loop *choose(struct sim *sim)
     return chosen;
 }
 
-/* When something happens next, if nobody does anything before. */
+/* When something happens next, if nobody does anything before. A deadline that has passed is that of a loop
+ * which is paused. */
 static uint64_t next_ns(const struct sim *sim)
 {
     uint64_t next = sim_next_event_ns(sim);
-    for (const struct sim_thread *t = sim->threads; t; t = t->next)
-        next = min_u64(next, t->deadline_ns);
+    for (const struct sim_thread *t = sim->threads; t; t = t->next) {
+        if (t->deadline_ns > sim->now_ns)
+            next = min_u64(next, t->deadline_ns);
+    }
     for (unsigned i = 0; i < sim->loop_count; i++)
         next = min_u64(next, timers_next_ns(&sim->loops[i]->timers));
     return next;

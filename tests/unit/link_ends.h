@@ -401,6 +401,7 @@ static inline void world_start_sender(struct world *w, unsigned number)
                                           .remote_public = w->key.public,
                                           .indices = &s->indices,
                                           .random = world_randomness(w),
+                                          .ciphers = number % 2 ? cipher_hardware() : 0,
                                           .outputs = WORLD_OUTPUTS,
                                           .sent_packets = 512,
                                           .mtu_limit = WORLD_DATAGRAM};
@@ -426,6 +427,7 @@ static inline void world_start_receiver(struct world *w)
 {
     const struct link_receiver_options options = {.key = &w->key,
                                                   .random = world_randomness(w),
+                                                  .ciphers = cipher_hardware(),
                                                   .peers = WORLD_SENDERS,
                                                   .limits = w->limits,
                                                   .unknown = world_unknown};

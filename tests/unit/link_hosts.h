@@ -166,6 +166,7 @@ static inline void links_start_listener(struct links *w)
         .address_len = sizeof at,
         .receiver = {.key = &w->key,
                      .random = links_random(w),
+                     .ciphers = cipher_hardware(),
                      .peers = LINKS_PEERS,
                      .limits = {.places = 8,
                                 .stream_window = 256 << 10,
@@ -210,6 +211,7 @@ static inline void links_start_sender(struct links *w, unsigned number)
                                    .literal = true,
                                    .key = &s->key,
                                    .random = links_random(w),
+                                   .ciphers = number % 2 ? cipher_hardware() : 0,
                                    .outputs = LINKS_OUTPUTS,
                                    .mtu = w->mtu};
     memcpy(options.remote_public, w->key.public, LINK_KEY_BYTES);
@@ -358,7 +360,7 @@ static inline void links_rogue_start(struct links *w)
     host_key_generate(&r->key, &random);
     assert_true(link_receiver_allow(&w->listener.receiver, r->key.public, NULL) >= 0);
     assert_int_equal(indices_init(&r->indices, INITIATOR_INDICES), 0);
-    assert_int_equal(initiator_init(&r->initiator, &r->key, w->key.public, &r->indices, r, &random), 0);
+    assert_int_equal(initiator_init(&r->initiator, &r->key, 0, w->key.public, &r->indices, r, &random), 0);
     initiator_want(&r->initiator, true);
     initiator_tick(&r->initiator, sim_now_ns(w->sim));
     assert_int_equal(initiator_write(&r->initiator, sim_now_ns(w->sim), 0, (uint8_t *)&init),

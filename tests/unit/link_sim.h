@@ -266,6 +266,7 @@ static inline void start_receiver(struct world *w, unsigned number)
                                             .address_len = sizeof any,
                                             .receiver = {.key = &r->key,
                                                          .random = world_random(w),
+                                                         .ciphers = cipher_hardware(),
                                                          .peers = LINKS,
                                                          .limits = {8, 64 << 10, 256 << 10, RECORD_BYTES}}};
     r->consumer = (struct link_consumer){consumer_admit, consumer_records, consumer_closed, NULL};
@@ -313,6 +314,7 @@ static inline void start_link(struct world *w, unsigned number)
                                    .port = PORT,
                                    .key = &s->key,
                                    .random = world_random(w),
+                                   .ciphers = number % 2 ? cipher_hardware() : 0,
                                    .outputs = OUTPUTS,
                                    .mtu = w->mtu};
     memcpy(options.remote_public, w->receivers[number].key.public, LINK_KEY_BYTES);

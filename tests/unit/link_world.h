@@ -37,7 +37,8 @@ struct link_world {
     struct random seed;
     struct link_random random;
     struct host_key sender_key, receiver_key;
-    struct indices indices; /* the sender's */
+    uint8_t sender_ciphers, receiver_ciphers; /* enum link_offer; what is started next has them */
+    struct indices indices;                   /* the sender's */
     struct initiator sender;
     struct responder receiver;
     uint32_t peer; /* the sender's number at the receiver */
@@ -85,7 +86,8 @@ static inline struct cookie_source link_world_source(uint32_t address, uint16_t 
 static inline void link_world_start_receiver(struct link_world *w)
 {
     struct responder_events events = {link_world_offer, link_world_unknown, w};
-    if (responder_init(&w->receiver, w->now_ns, &w->receiver_key, LINK_WORLD_PEERS, &w->random, &events) < 0)
+    if (responder_init(&w->receiver, w->now_ns, &w->receiver_key, w->receiver_ciphers, LINK_WORLD_PEERS,
+                       &w->random, &events) < 0)
         abort();
     w->peer = (uint32_t)responder_allow(&w->receiver, w->sender_key.public);
     w->receiver_packet = 0;
@@ -94,7 +96,8 @@ static inline void link_world_start_receiver(struct link_world *w)
 static inline void link_world_start_sender(struct link_world *w)
 {
     if (indices_init(&w->indices, INITIATOR_INDICES) < 0 ||
-        initiator_init(&w->sender, &w->sender_key, w->receiver_key.public, &w->indices, w, &w->random) < 0)
+        initiator_init(&w->sender, &w->sender_key, w->sender_ciphers, w->receiver_key.public, &w->indices, w,
+                       &w->random) < 0)
         abort();
     initiator_want(&w->sender, true);
     w->next_packet = 0;
@@ -107,15 +110,25 @@ static inline void link_world_end_sender(struct link_world *w)
     indices_dispose(&w->indices);
 }
 
-static inline void link_world_start(struct link_world *w, uint64_t seed)
+static inline void link_world_start_with(struct link_world *w, uint64_t seed, uint8_t sender_ciphers,
+                                         uint8_t receiver_ciphers)
 {
-    *w = (struct link_world){.now_ns = LINK_WORLD_START, .seed = {seed}};
+    *w = (struct link_world){.now_ns = LINK_WORLD_START,
+                             .seed = {seed},
+                             .sender_ciphers = sender_ciphers,
+                             .receiver_ciphers = receiver_ciphers};
     w->random = link_world_random(&w->seed);
     w->source = link_world_source(0x7f000001, 4000);
     host_key_generate(&w->sender_key, &w->random);
     host_key_generate(&w->receiver_key, &w->random);
     link_world_start_receiver(w);
     link_world_start_sender(w);
+}
+
+/* Neither has AES in hardware. */
+static inline void link_world_start(struct link_world *w, uint64_t seed)
+{
+    link_world_start_with(w, seed, 0, 0);
 }
 
 static inline void link_world_end(struct link_world *w)

@@ -212,6 +212,9 @@ static void moved_name_seed(uint64_t seed)
     assert_true(before > 0 && before < 1000);
     move_receiver(w);
     name_is(w, 0, 0, receiver_hosts[1], 10 * NS_PER_MS);
+    run_for(w, 3 * NS_PER_S); /* with the answer, not with the probe after */
+    assert_int_equal(((struct sockaddr_in *)&w->links[0].link.to.address)->sin_addr.s_addr,
+                     htonl(0x0a000003));
     run_until_freed(w, 30 * NS_PER_S);
     for (unsigned k = 0; k < OUTPUTS; k++)
         assert_int_equal(w->links[0].stores[k].stored, 1000);

@@ -163,7 +163,7 @@ static void rebound_nat_seed(uint64_t seed)
         sim_rebind_nat(w->sim, HERE);
     }
     /* where credit was on its way to the old port, and all that was sent is acknowledged: a keep-alive */
-    run_until_freed(w, LINK_SENDER_KEEPALIVE_NS + 5 * NS_PER_S);
+    run_until_freed(w, 8 * NS_PER_S);
     assert_int_equal(counted(&w->links[0].link.report.handshakes), 1);
     assert_int_equal(counted(&w->links[0].link.report.ports), 1);
     assert_once(w, 0);
@@ -264,6 +264,8 @@ static void cut_mtu(uint64_t seed, bool told, uint32_t mtu)
     path.mtu = mtu, path.mtu_told = told;
     sim_set_path(w->sim, HERE, NULL, &path);
     uint64_t before = w->links[0].stores[0].stored;
+    run_for(w, 50 * NS_PER_MS);
+    assert_true(!told || counted(&w->links[0].link.report.datagram_bytes) <= mtu - 28); /* at once */
     run_for(w, NS_PER_S);
     assert_true(w->links[0].stores[0].stored > before + 100);
     run_until_freed(w, 10 * NS_PER_S);
@@ -404,13 +406,20 @@ static bool no_buffer(void *context)
     return !w->links[0].link.free;
 }
 
+static bool under_way(void *context)
+{
+    return freed(context, 0, 0) > 5000;
+}
+
 static void stuck_socket_seed(uint64_t seed)
 {
     struct world *w = world_start(seed, 2);
-    push(w, 0, 0, 10), push(w, 1, 0, 100);
+    push(w, 1, 0, 100);
     run_until_freed(w, NS_PER_S);
+    run_for(w, 100 * NS_PER_MS); /* the other has nothing more to acknowledge */
+    push(w, 0, 0, 10000);
+    assert_int_equal(sim_run_until(w->sim, under_way, w), SIM_DONE); /* its window takes all buffers now */
     seam.stuck = true;
-    push(w, 0, 0, 5000);
     assert_int_equal(sim_run_until(w->sim, no_buffer, w), SIM_DONE);
     run_for(w, 1); /* the last one is handed over, too */
     assert_null(w->links[0].link.free);

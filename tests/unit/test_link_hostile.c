@@ -85,6 +85,8 @@ static void look(struct knowledge *k)
     memset(&k->receiver.strangers, 0, sizeof k->receiver.strangers);
     memset(&k->receiver.responder.handshakes, 0, 2 * sizeof(struct responder_budget));
     memset(&k->peer.quota, 0, sizeof k->peer.quota);
+    for (unsigned i = 0; i < RESPONDER_SESSIONS; i++) /* that they came is counted */
+        k->peers[0].sessions[i].session.forgeries = 0;
 }
 
 static bool nothing_changed(void)

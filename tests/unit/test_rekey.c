@@ -11,6 +11,14 @@ static int start(void **state)
     return 0;
 }
 
+/* … with AES-256-GCM, where the machine has it. */
+static int start_aes(void **state)
+{
+    (void)state;
+    link_world_start_with(&w, 1, cipher_hardware(), cipher_hardware());
+    return 0;
+}
+
 static int end(void **state)
 {
     (void)state;
@@ -108,13 +116,30 @@ static void a_session_that_sealed_enough_is_replaced(void **state)
     (void)state;
     link_world_connect(&w);
     struct link_init init;
-    w.sender.current.sealed = LINK_REKEY_PACKETS - 1;
+    w.sender.current.sealed = LINK_REKEY_BYTES - 1;
     assert_int_equal(initiator_write(&w.sender, w.now_ns, w.next_packet, (uint8_t *)&init), 0);
     link_world_ping(&w);
     assert_true(initiator_next_ns(&w.sender) <= w.now_ns);
     assert_true(link_world_handshake(&w).goes_on);
     link_world_ping(&w);
-    assert_true(w.sender.current.sealed == 1);
+    assert_true(w.sender.current.sealed < 2 * LINK_DATA_OVERHEAD);
+}
+
+static void after_too_many_forgeries_a_session_ends_and_the_next_begins(void **state)
+{
+    (void)state;
+    link_world_connect(&w);
+    w.sender.current.forgeries = LINK_FORGERIES - 1;
+    struct link_world_packet good = link_world_seal(receiver_session(), w.now_ns, w.receiver_packet++);
+    struct link_world_packet forged = good;
+    forged.bytes[forged.size - 1] ^= 1;
+    assert_int_equal(link_world_open_back(&w, forged), PE_NOT_AUTHENTIC);
+    assert_int_equal(link_world_open_back(&w, good), PE_EXPIRED);
+    assert_true(initiator_next_ns(&w.sender) <= w.now_ns);
+    tick(0);
+    assert_false(w.sender.current.live);
+    assert_true(link_world_handshake(&w).goes_on);
+    link_world_ping(&w);
 }
 
 static void a_receiver_that_lost_its_state_begins_a_new_association(void **state)
@@ -179,7 +204,7 @@ static void a_session_that_goes_on_ends_with_its_association(void **state)
     struct initiator other; /* the sender, restarted */
     struct indices indices;
     assert_int_equal(indices_init(&indices, INITIATOR_INDICES), 0);
-    assert_int_equal(initiator_init(&other, &w.sender_key, w.receiver_key.public, &indices, &w, &w.random),
+    assert_int_equal(initiator_init(&other, &w.sender_key, 0, w.receiver_key.public, &indices, &w, &w.random),
                      0);
     initiator_want(&other, true);
     struct link_reply reply;
@@ -282,6 +307,15 @@ static bool holds(const void *memory, size_t size, const uint8_t *secret)
     return memmem(memory, size, secret, LINK_KEY_BYTES) != NULL;
 }
 
+/* The beginning of a direction's secret, whichever cipher's: the key itself, or of its schedule. */
+static void copy_secret(uint8_t out[LINK_KEY_BYTES], const struct cipher_key *key)
+{
+    if (key->cipher == LINK_AES_256_GCM)
+        memcpy(out, &key->aes, LINK_KEY_BYTES);
+    else
+        memcpy(out, key->chacha20, LINK_KEY_BYTES);
+}
+
 static bool anybody_holds(const uint8_t *secret)
 {
     return holds(&w.sender, sizeof w.sender, secret) ||
@@ -299,8 +333,8 @@ static void keys_are_wiped_when_their_session_is_over(void **state)
     assert_int_equal(initiator_reply(&w.sender, w.now_ns, &reply, &terms), 0);
     assert_false(anybody_holds(e));
     link_world_ping(&w);
-    memcpy(seal_key, w.sender.current.seal_key, sizeof seal_key);
-    memcpy(open_key, w.sender.current.open_key, sizeof open_key);
+    copy_secret(seal_key, &w.sender.current.seal);
+    copy_secret(open_key, &w.sender.current.open);
     assert_true(anybody_holds(seal_key) && anybody_holds(open_key));
     initiator_restart(&w.sender);
     link_world_handshake(&w);
@@ -319,7 +353,7 @@ static void keys_are_wiped_with_age_though_nothing_comes(void **state)
     initiator_want(&w.sender, false);
     link_world_ping(&w);
     uint8_t seal_key[LINK_KEY_BYTES];
-    memcpy(seal_key, w.sender.current.seal_key, sizeof seal_key);
+    copy_secret(seal_key, &w.sender.current.seal);
     for (unsigned i = 0; i < 20 && w.now_ns != NEVER; i++) {
         w.now_ns = min_u64(initiator_next_ns(&w.sender), responder_next_ns(&w.receiver));
         if (w.now_ns != NEVER)
@@ -337,7 +371,7 @@ static void keys_are_wiped_at_the_end(void **state)
     initiator_restart(&w.sender);
     link_world_reply(&w);
     uint8_t seal_key[LINK_KEY_BYTES];
-    memcpy(seal_key, w.sender.current.seal_key, sizeof seal_key);
+    copy_secret(seal_key, &w.sender.current.seal);
     responder_forget(&w.receiver, w.peer);
     assert_false(holds(w.receiver.peers, LINK_WORLD_PEERS * sizeof *w.receiver.peers, seal_key));
     initiator_dispose(&w.sender);
@@ -423,8 +457,11 @@ static void receive_any(void)
         receive_at_sender(&d, type);
 }
 
+/* As what has AES in hardware, or not. */
 static void restart_either(void)
 {
+    w.sender_ciphers = cipher_hardware() & (uint8_t)random_below(&w.seed, 2);
+    w.receiver_ciphers = cipher_hardware() & (uint8_t)random_below(&w.seed, 2);
     if (random_below(&w.seed, 2)) {
         responder_dispose(&w.receiver);
         link_world_start_receiver(&w);
@@ -452,7 +489,7 @@ static void send_whatever_is_due(uint64_t id)
 
 static void weather(uint64_t seed)
 {
-    link_world_start(&w, seed);
+    link_world_start_with(&w, seed, cipher_hardware(), cipher_hardware());
     memset(&storm, 0, sizeof storm);
     for (unsigned step = 1; step <= STEPS; step++) {
         tick(random_below(&w.seed, 2 * NS_PER_S));
@@ -487,15 +524,19 @@ static void storms_pass(void **state)
     assert_true(opened > STORMS * STEPS / 10); /* it was not all in vain */
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, start, end)
+#define TEST(f)     cmocka_unit_test_setup_teardown(f, start, end)
+#define TEST_AES(f) cmocka_unit_test_setup_teardown(f, start_aes, end)
 
 int main(void)
 {
+    if (sodium_init() < 0)
+        return 1;
     const struct CMUnitTest tests[] = {
         TEST(traffic_does_not_pause_for_a_rekey),
         TEST(what_was_sealed_under_the_old_session_opens_for_thirty_seconds),
         TEST(an_unconfirmed_session_replaces_nothing),
         TEST(a_session_that_sealed_enough_is_replaced),
+        TEST(after_too_many_forgeries_a_session_ends_and_the_next_begins),
         TEST(a_receiver_that_lost_its_state_begins_a_new_association),
         TEST(a_restarted_sender_leaves_nothing_of_the_old_one),
         TEST(a_reply_cannot_go_on_with_what_its_sender_does_not_have),
@@ -507,6 +548,10 @@ int main(void)
         TEST(keys_are_wiped_when_their_session_is_over),
         TEST(keys_are_wiped_with_age_though_nothing_comes),
         TEST(keys_are_wiped_at_the_end),
+        TEST_AES(traffic_does_not_pause_for_a_rekey),
+        TEST_AES(keys_are_wiped_when_their_session_is_over),
+        TEST_AES(keys_are_wiped_with_age_though_nothing_comes),
+        TEST_AES(keys_are_wiped_at_the_end),
         cmocka_unit_test(storms_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
