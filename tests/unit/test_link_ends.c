@@ -131,6 +131,31 @@ static void a_path_that_takes_less_than_before_stalls_nothing(void **state)
     }
 }
 
+/* Everything that there is room for in the sent map is on its way, and is lost: time-outs have to get through
+ * all the same. */
+static void a_full_map_that_is_lost_as_a_whole_stalls_nothing(void **state)
+{
+    (void)state;
+    struct world *w = world_new(1, 1, 1, 100000);
+    w->max_record = 1000;
+    w->queue_bytes = 4 << 20;
+    w->limits.stream_window = w->limits.session_window = 4 << 20;
+    w->there.weather.delay_ns = w->back.weather.delay_ns = 100 * NS_PER_MS;
+    w->there.weather.mtu = 1472;
+    world_start(w);
+    const struct sent *sent = &w->senders[0].link.path.sent;
+    for (unsigned steps = 0; sent_room(sent); steps++) {
+        assert_true(steps < 1000000);
+        world_step(w, NEVER);
+    }
+    w->there.weather.blocked = w->back.weather.blocked = true;
+    w->flying = 0;
+    world_run(w, w->now_ns + 2 * NS_PER_S);
+    w->there.weather.blocked = w->back.weather.blocked = false;
+    assert_true(run_for(w, 120 * NS_PER_S) < 60 * NS_PER_S);
+    world_free(w);
+}
+
 static void keys_change_every_two_minutes_and_nothing_waits(void **state)
 {
     (void)state;
@@ -520,6 +545,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_late_packet_from_the_old_address_moves_nothing_back),
         cmocka_unit_test(a_dead_nat_entry_is_escaped_by_a_new_source_port),
         cmocka_unit_test(a_path_that_takes_less_than_before_stalls_nothing),
+        cmocka_unit_test(a_full_map_that_is_lost_as_a_whole_stalls_nothing),
         cmocka_unit_test(keys_change_every_two_minutes_and_nothing_waits),
         cmocka_unit_test(a_day_of_silence_is_survived_with_few_datagrams),
         cmocka_unit_test(a_receiver_that_stores_nothing_is_waited_for),
