@@ -84,8 +84,10 @@ static uint64_t init_due_ns(const struct initiator *i)
 {
     if (!i->wanted)
         return NEVER;
-    if (i->waiting || i->restarting || !i->current.live)
+    if (i->waiting || !i->current.live)
         return i->retry_ns;
+    if (i->restarting) /* but a receiver that ends each session at once must not keep us busy */
+        return max_u64(i->retry_ns, i->current.born_ns + LINK_INIT_FIRST_NS);
     return max_u64(i->retry_ns, session_rekey_ns(&i->current));
 }
 

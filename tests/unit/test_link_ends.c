@@ -301,6 +301,27 @@ static void a_receiver_that_stops_says_so_and_is_found_again_at_once(void **stat
     world_free(w);
 }
 
+static void a_receiver_that_ends_each_session_at_once_costs_a_handshake_a_second(void **state)
+{
+    (void)state;
+    enum { SECONDS = 10 };
+    struct world *w = world_new(1, 1, 1, 1000);
+    world_start(w);
+    w->consumer_full = true;
+    uint64_t until_ns = w->now_ns + SECONDS * NS_PER_S;
+    unsigned associations = 0;
+    for (unsigned steps = 0; w->now_ns < until_ns; steps++) {
+        assert_true(steps < 100000);
+        associations += w->receiver.peers[0]->associated && !w->receiver.peers[0]->close_due;
+        link_receiver_close(&w->receiver);
+        world_step(w, until_ns);
+    }
+    assert_in_range(associations, SECONDS / 2, SECONDS + 1);
+    w->consumer_full = false;
+    run_for(w, 10 * NS_PER_S);
+    world_free(w);
+}
+
 static void records_that_overfill_the_session_together_all_arrive(void **state)
 {
     (void)state;
@@ -553,6 +574,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_packet_that_cannot_be_kept_comes_again),
         cmocka_unit_test(a_stop_is_told_and_the_next_start_begins_at_once),
         cmocka_unit_test(a_receiver_that_stops_says_so_and_is_found_again_at_once),
+        cmocka_unit_test(a_receiver_that_ends_each_session_at_once_costs_a_handshake_a_second),
         cmocka_unit_test(records_that_overfill_the_session_together_all_arrive),
         cmocka_unit_test(a_refusal_for_ever_disables_one_output_and_harms_no_other),
         cmocka_unit_test(a_refusal_for_now_rests_the_output_and_costs_no_credit),
