@@ -55,6 +55,16 @@ void ring_memory_release(struct ring_memory *m)
         madvise(m->base, m->size, MADV_REMOVE);
 }
 
+void ring_memory_release_part(struct ring_memory *m, uint64_t position, uint64_t bytes)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t start = position & (m->size - 1), end = (start + bytes) / page * page;
+    assert(bytes <= m->size);
+    start = (start + page - 1) / page * page;
+    if (start < end)
+        madvise(m->base + start, end - start, MADV_REMOVE);
+}
+
 void ring_memory_dispose(struct ring_memory *m)
 {
     if (m->base)

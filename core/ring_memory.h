@@ -18,6 +18,9 @@ void ring_memory_dispose(struct ring_memory *m);
 /* What it holds is forgotten, and uses no memory until it is touched again. */
 void ring_memory_release(struct ring_memory *m);
 
+/* Likewise of the whole pages within the `bytes` (at most m->size) from stream position `position` on. */
+void ring_memory_release_part(struct ring_memory *m, uint64_t position, uint64_t bytes);
+
 /* The bytes at stream position `position`: m->size of them may be used from there. */
 static inline uint8_t *ring_memory_at(const struct ring_memory *m, uint64_t position)
 {

@@ -52,7 +52,8 @@ void inlets_begin(struct inlets *in)
     for (uint32_t i = 0; i < in->limits.places; i++)
         in->list[i].used = in->list[i].ready = in->list[i].due = false;
     clear_lists(in);
-    in->session_received = in->session_handed = in->session_freed = in->extra = in->promised = 0;
+    in->session_received = in->session_handed = in->session_freed = in->extra = in->promised = in->touched =
+        0;
     in->look_ns = NEVER;
     in->session_credit = in->limits.session_window;
     in->credit_due = false;
@@ -130,19 +131,10 @@ static void see_stream_credit(struct inlet *inlet)
 static void session_free(struct inlets *in, uint64_t bytes)
 {
     in->session_freed += bytes;
-    if (in->session_freed == in->session_received)
-        in->extra = 0;
+    if (in->session_freed == in->session_received) /* what was promised stays so */
+        in->extra =
+            in->session_credit - min_u64(in->session_credit, in->session_freed + in->limits.session_window);
     see_session_credit(in);
-}
-
-/* Whether the window is full of records' beginnings. */
-static void see_stuck(struct inlets *in)
-{
-    if (in->session_received < in->session_credit || in->session_handed > in->session_freed)
-        return;
-    if (session_credit(in) == in->session_credit)
-        in->extra += record_framed_size(in->limits.max_record);
-    make_credit_due(in);
 }
 
 /* --- frames of the sender --- */
@@ -160,6 +152,7 @@ static void give_up_bytes(struct inlet *inlet)
 static void let_go(struct inlet *inlet, enum inlet_state state)
 {
     inlet->inlets->promised -= inlet->stream.credit - inlet->stream.freed;
+    inlet->inlets->touched -= inlet->stream.touched;
     inlet->state = state;
     give_up_bytes(inlet);
     receive_stream_end(&inlet->stream);
@@ -275,9 +268,11 @@ static int keep(struct inlet *inlet, const struct frame_records *records)
     uint64_t more = end > highest ? end - highest : 0;
     if (more > inlet->inlets->session_credit - inlet->inlets->session_received)
         return PE_MALFORMED;
+    uint64_t touched = inlet->stream.touched;
     int error = receive_stream_put(&inlet->stream, records->offset, records->bytes);
     if (error < 0)
         return error == PE_FULL ? PE_FULL : PE_MALFORMED;
+    inlet->inlets->touched += inlet->stream.touched - touched;
     inlet->inlets->session_received += more;
     if (!inlet->ready && inlet->stream.contiguous > inlet->stream.handed) {
         inlet->ready = true;
@@ -301,35 +296,6 @@ int inlets_records(struct inlets *in, const struct frame_records *records)
     return keep(inlet, records);
 }
 
-static void deliver(struct inlet *inlet)
-{
-    const struct link_consumer *consumer = inlet->inlets->consumer;
-    struct received_records records = receive_stream_take(&inlet->stream);
-    inlet->inlets->session_handed += records.bytes.size;
-    if (records.count > 0)
-        consumer->records(consumer->context, inlet, records.first, records.bytes, records.count);
-    if (inlet->state != INLET_OPEN)
-        return;
-    see_stream_credit(inlet); /* of a record that is coming */
-    if (records.error < 0) {
-        inlet->too_large = true;
-        make_due(inlet);
-    }
-}
-
-void inlets_deliver(struct inlets *in)
-{
-    while (in->ready) {
-        struct inlet *inlet = in->ready;
-        in->ready = inlet->next_ready;
-        inlet->ready = false;
-        if (inlet->state == INLET_OPEN)
-            deliver(inlet);
-    }
-    see_session_credit(in);
-    see_stuck(in);
-}
-
 /* --- relief --- */
 
 /* Of the window, bytes that nobody holds. */
@@ -349,27 +315,90 @@ static uint64_t held_bytes(const struct inlet *inlet)
     return inlet->stream.highest - inlet->stream.freed;
 }
 
-/* Which of those that wait holds most; NULL: none waits. */
-static struct inlet *most_waiting(const struct inlets *in)
+/* Which holds most of all, or of those that wait; NULL: there is none. */
+static struct inlet *most_holding(const struct inlets *in, bool waiting)
 {
     struct inlet *most = NULL;
     for (uint32_t i = 0; i < in->limits.places; i++) {
         struct inlet *inlet = &in->list[i];
-        if (inlet->state == INLET_OPEN && inlet->waits && (!most || held_bytes(inlet) > held_bytes(most)))
+        if (inlet->state == INLET_OPEN && (inlet->waits || !waiting) &&
+            (!most || held_bytes(inlet) > held_bytes(most)))
             most = inlet;
     }
     return most;
 }
 
-static void relieve(struct inlets *in)
+static void relieve(struct inlets *in, bool waiting)
 {
     struct inlet *inlet;
-    while (free_bytes(in) < in->limits.session_window / INLETS_RELIEVED && (inlet = most_waiting(in))) {
+    while (free_bytes(in) < in->limits.session_window / INLETS_RELIEVED &&
+           (inlet = most_holding(in, waiting))) {
         refuse_behind_stored(inlet, REFUSED_NO_ROOM);
         make_due(inlet);
     }
+}
+
+/* Whether the window is full of records' beginnings. */
+static void see_stuck(struct inlets *in)
+{
+    if (in->session_received < in->session_credit || in->session_handed > in->session_freed)
+        return;
+    if (session_credit(in) == in->session_credit && in->extra >= in->limits.session_window)
+        relieve(in, false);
+    else if (session_credit(in) == in->session_credit)
+        in->extra += record_framed_size(in->limits.max_record);
+    make_credit_due(in);
+}
+
+/* --- what has come goes on --- */
+
+static void deliver(struct inlet *inlet)
+{
+    const struct link_consumer *consumer = inlet->inlets->consumer;
+    struct received_records records = receive_stream_take(&inlet->stream);
+    inlet->inlets->session_handed += records.bytes.size;
+    if (records.count > 0)
+        consumer->records(consumer->context, inlet, records.first, records.bytes, records.count);
+    if (inlet->state != INLET_OPEN)
+        return;
+    see_stream_credit(inlet); /* of a record that is coming */
+    if (records.error < 0) {
+        inlet->too_large = true;
+        make_due(inlet);
+    }
+}
+
+/* What freed records have left behind in rings that are never empty, if it is much. */
+static void trim(struct inlets *in)
+{
+    uint64_t held = in->session_received - in->session_freed;
+    if (in->touched <= held + in->limits.session_window)
+        return;
+    in->touched = 0;
+    for (uint32_t i = 0; i < in->limits.places; i++) {
+        struct inlet *inlet = &in->list[i];
+        if (inlet->state != INLET_OPEN)
+            continue;
+        receive_stream_trim(&inlet->stream);
+        in->touched += inlet->stream.touched;
+    }
+}
+
+void inlets_deliver(struct inlets *in)
+{
+    while (in->ready) {
+        struct inlet *inlet = in->ready;
+        in->ready = inlet->next_ready;
+        inlet->ready = false;
+        if (inlet->state == INLET_OPEN)
+            deliver(inlet);
+    }
+    trim(in);
+    see_session_credit(in);
     see_stuck(in);
 }
+
+/* --- looks --- */
 
 static void mark_waiting(struct inlets *in)
 {
@@ -384,8 +413,10 @@ void inlets_relieve(struct inlets *in, uint64_t now_ns)
     bool looked = in->look_ns != NEVER;
     if (crowded(in) && looked && now_ns < in->look_ns)
         return;
-    if (crowded(in) && looked)
-        relieve(in);
+    if (crowded(in) && looked) {
+        relieve(in, true);
+        see_stuck(in);
+    }
     in->look_ns = NEVER;
     if (!crowded(in))
         return;
@@ -471,7 +502,9 @@ void inlet_freed(struct inlet *inlet, uint64_t bytes)
     assert(inlet->state == INLET_OPEN);
     if (bytes > 0)
         inlet->waits = false;
+    uint64_t touched = inlet->stream.touched;
     receive_stream_free(&inlet->stream, bytes);
+    inlet->inlets->touched -= touched - inlet->stream.touched;
     inlet->inlets->promised -= bytes;
     session_free(inlet->inlets, bytes);
     see_stream_credit(inlet);

@@ -7,6 +7,7 @@
  *
  *     session_freed <= session_handed <= session_received <= session_credit
  *     session_credit <= session_freed + session_window + extra
+ *     extra <= session_window + a record
  *
  * Streams share the session's window, and none may keep it from the others, whatever its consumer does:
  *
@@ -19,8 +20,11 @@
  * 1/INLETS_RELIEVED is free: refused (REFUSED_NO_ROOM), so that the records wait at the sender instead.
  *
  * Many large records at once could fill the window with beginnings of which none can be completed. Then, when
- * all that was received is of such beginnings, `extra` grows by a record, until the last byte is freed.
- * Memory is bounded by the rings all the same.
+ * all that was received is of such beginnings, `extra` grows by a record, until the last byte is freed. When
+ * it is as much as the window, those of which most has come are relieved.
+ *
+ * Memory: what is held, at most session_window + extra, and what freed records have left behind in the rings:
+ * when that is more than a session_window, it is given back. So three windows and a record are the most.
  *
  * Consumers are told of records in whole, in order and once per stream. A sender may send records again on a
  * later stream, in another association: the consumer knows by their numbers which it has stored. */
@@ -94,6 +98,7 @@ struct inlets {
     uint64_t session_freed, session_handed, session_received, session_credit;
     uint64_t extra;    /* bytes */
     uint64_t promised; /* bytes: the sum of credit - freed of all open streams */
+    uint64_t touched;  /* bytes: the sum of all streams' */
     uint64_t look_ns;  /* when inlets_relieve looks again; NEVER while it is not crowded */
     bool credit_due;
     struct inlet *ready, *due, **due_tail;

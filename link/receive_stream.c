@@ -18,7 +18,7 @@ void receive_stream_dispose(struct receive_stream *s)
 void receive_stream_begin(struct receive_stream *s, uint64_t first, uint64_t credit)
 {
     assert(first >= 1 && credit <= s->ring.size);
-    s->freed = s->handed = s->contiguous = s->highest = s->shift = 0;
+    s->freed = s->handed = s->contiguous = s->highest = s->shift = s->front = s->touched = 0;
     s->credit = credit;
     s->next = first;
     s->stored = first - 1;
@@ -57,6 +57,7 @@ int receive_stream_put(struct receive_stream *s, uint64_t offset, struct span by
         join_pieces(s);
     }
     s->highest = max_u64(s->highest, end);
+    s->touched = max_u64(s->touched, min_u64(end + s->shift - s->front, s->ring.size));
     return 0;
 }
 
@@ -75,12 +76,30 @@ struct span receive_stream_held(const struct receive_stream *s)
     return span_of(at(s, s->freed), (size_t)(s->handed - s->freed));
 }
 
+/* The ring is empty: what comes next lies at its front. */
+static void start_over(struct receive_stream *s)
+{
+    s->shift = 0 - s->freed;
+    if (s->front == 0)
+        return;
+    ring_memory_release(&s->ring);
+    s->front = s->touched = 0;
+}
+
 void receive_stream_free(struct receive_stream *s, uint64_t bytes)
 {
     assert(bytes <= s->handed - s->freed);
     s->freed += bytes;
     if (s->freed == s->highest)
-        s->shift = 0 - s->freed;
+        start_over(s);
+}
+
+void receive_stream_trim(struct receive_stream *s)
+{
+    uint64_t held = s->highest - s->freed;
+    s->front = s->freed + s->shift;
+    s->touched = held;
+    ring_memory_release_part(&s->ring, s->highest + s->shift, s->ring.size - held);
 }
 
 uint64_t receive_stream_need(const struct receive_stream *s)
@@ -95,8 +114,9 @@ uint64_t receive_stream_need(const struct receive_stream *s)
 
 void receive_stream_end(struct receive_stream *s)
 {
-    if (s->highest > 0)
+    if (s->touched > 0)
         ring_memory_release(&s->ring);
+    s->touched = 0;
 }
 
 bool receive_stream_store(struct receive_stream *s, uint64_t number)

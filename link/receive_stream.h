@@ -11,7 +11,8 @@
  * A record is handed on once, as part of a span that is contiguous in memory whatever it was cut into on the
  * way. Memory is bounded by the ring; the sender may send no further than `credit`. The ring starts at its
  * front again whenever it is empty, so that a stream whose consumer keeps up stays in the processor's cache.
- */
+ * What was freed of a ring that is never empty stays in use until receive_stream_trim: `touched` is how much
+ * that may be, and what is held. */
 #ifndef PURE_LINK_RECEIVE_STREAM_H
 #define PURE_LINK_RECEIVE_STREAM_H
 
@@ -33,6 +34,8 @@ struct receive_stream {
     uint64_t highest;    /* offset behind the last byte that came */
     uint64_t credit;     /* offset: what the sender was last told, or begins with */
     uint64_t shift;      /* offset 0 would lie at this position of the ring */
+    uint64_t front;      /* position: memory that is in use lies in [front, front + touched) */
+    uint64_t touched;    /* bytes, at most the ring's size */
     uint64_t next;       /* number of the record at `handed` */
     uint64_t stored;     /* number of the last record known to be stored; < next */
 };
@@ -80,6 +83,9 @@ static inline uint64_t receive_stream_credit(const struct receive_stream *s)
 /* Where the record that is coming ends, if all before are freed and its size is known, else 0: without so
  * much credit it stays half. */
 uint64_t receive_stream_need(const struct receive_stream *s);
+
+/* What was freed is in use no more. */
+void receive_stream_trim(struct receive_stream *s);
 
 /* The stream is over: its memory is not used until it begins again. */
 void receive_stream_end(struct receive_stream *s);
