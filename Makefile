@@ -9,6 +9,8 @@ DEPS ?= install
 PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_S ?= 30
+FIRST ?= 1
+SEEDS ?= 10000
 V ?= 0
 
 # As many jobs as processors, unless this make is part of another.
@@ -174,6 +176,11 @@ fuzz: deps-check
 	@$(MAKE) VARIANT=fuzz fuzzers
 	@tests/checks/fuzz.sh -max_total_time=$(FUZZ_S)
 
+# The long run of the links' storms; check has a few hundred seeds of them.
+storms: deps-check
+	@$(MAKE) $(B)/tests/test_hosts_links_storm
+	@$(B)/tests/test_hosts_links_storm $(FIRST) $(SEEDS)
+
 include experiments/bench.mk
 bench: | deps-bench
 
@@ -228,6 +235,7 @@ help:
 	@echo "make check-fast the subset under a minute"
 	@echo "make bench      BENCH=wires-1,wires-4 picks, ROUNDS=5; rows in build/bench.jsonl"
 	@echo "make fuzz       every fuzzer for FUZZ_S=$(FUZZ_S) seconds"
+	@echo "make storms     FIRST=$(FIRST) SEEDS=$(SEEDS): hosts with links under all faults, seed by seed"
 	@echo "make install    DESTDIR= PREFIX=$(PREFIX)"
 	@echo "make deb        a Debian package in build/"
 	@echo "make format     formats all sources in place"
@@ -236,7 +244,7 @@ help:
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
-.PHONY: all tests live fuzzers run check check-fast fuzz format clean install deb help
+.PHONY: all tests live fuzzers run check check-fast fuzz storms format clean install deb help
 .PHONY: deps-build deps-check deps-bench deps-deb
 .DEFAULT_GOAL := all
 .SECONDARY:

@@ -48,6 +48,13 @@ int ring_memory_init(struct ring_memory *m, uint64_t bytes)
     return 0;
 }
 
+/* Where the kernel does not, the memory stays in use: no worse than before. */
+void ring_memory_release(struct ring_memory *m)
+{
+    if (m->base)
+        madvise(m->base, m->size, MADV_REMOVE);
+}
+
 void ring_memory_dispose(struct ring_memory *m)
 {
     if (m->base)

@@ -15,6 +15,9 @@ struct ring_memory {
 int ring_memory_init(struct ring_memory *m, uint64_t bytes);
 void ring_memory_dispose(struct ring_memory *m);
 
+/* What it holds is forgotten, and uses no memory until it is touched again. */
+void ring_memory_release(struct ring_memory *m);
+
 /* The bytes at stream position `position`: m->size of them may be used from there. */
 static inline uint8_t *ring_memory_at(const struct ring_memory *m, uint64_t position)
 {

@@ -120,6 +120,7 @@ static void stream_release(struct link_stream *s)
 /* --- what the log says of refusals --- */
 
 #define NAMES_REFUSED 0 /* stands for REFUSED_NOT_ALLOWED, where names are the reason */
+#define RELIEVED      9 /* stands for REFUSED_NO_ROOM, where it is the inlets' (link/inlets.h) */
 
 static const char *const refusal_texts[] = {
     [NAMES_REFUSED] = "its names of app, output or event are not such as hosts give, or too long",
@@ -129,8 +130,9 @@ static const char *const refusal_texts[] = {
     [REFUSED_GAP] = "records are missing before those it sends",
     [REFUSED_APP_FAILED] = "the app failed a record",
     [REFUSED_APP_SUSPENDED] = "the app is suspended",
-    [REFUSED_TOO_MANY_STREAMS] = "too many streams",
+    [REFUSED_NO_ROOM] = "too many streams",
     [REFUSED_RECORD_TOO_LARGE] = "a record is larger than inbox = of the app",
+    [RELIEVED] = "its records wait for the app, and would leave no room (link_window =) for others",
 };
 
 /* FNV-1a. Two targets with one hash cost a line in the log at most. */
@@ -241,7 +243,7 @@ static int begin(struct link_inlets *li, struct link_peer_access *peer, const st
     else if (is_suspended(app->app))
         reason = REFUSED_APP_SUSPENDED;
     else if (!(*stream = stream_new(app, peer)))
-        reason = REFUSED_TOO_MANY_STREAMS;
+        reason = REFUSED_NO_ROOM;
     *why = (unsigned)reason;
     if (reason != 0 || set_names(*stream, open))
         return reason;
@@ -286,8 +288,9 @@ static void records(void *context, struct inlet *inlet, uint64_t first, struct s
 static void closed(void *context, struct inlet *inlet)
 {
     struct link_stream *s = inlet->context;
-    (void)context;
     s->inlet = NULL;
+    if (inlet->reason == REFUSED_NO_ROOM)
+        say_refused(context, s->peer, span_text(s->app->app->name), RELIEVED);
     stream_release(s);
 }
 
@@ -332,7 +335,7 @@ static bool put_piece(struct link_stream *s, uint64_t time_ms)
     struct record_scan piece = next_piece(s, held);
     struct run run = run_of(s, piece.records, time_ms);
     if (waiters_prepare(&app->waiters) < 0) {
-        refuse(s, REFUSED_TOO_MANY_STREAMS, s->stored); /* no memory: it is tried again later */
+        refuse(s, REFUSED_NO_ROOM, s->stored); /* no memory: it is tried again later */
         return true;
     }
     uint8_t *at = inbox_begin(inbox, &run, piece.bytes);
@@ -383,7 +386,7 @@ static enum frame_refusal refusal_of(int error)
     case PE_APP_SUSPENDED:
         return REFUSED_APP_SUSPENDED;
     case PE_FULL:
-        return REFUSED_TOO_MANY_STREAMS;
+        return REFUSED_NO_ROOM;
     default:
         return REFUSED_APP_FAILED;
     }

@@ -74,7 +74,7 @@ enum frame_refusal {
     REFUSED_GAP = 4,
     REFUSED_APP_FAILED = 5,
     REFUSED_APP_SUSPENDED = 6,
-    REFUSED_TOO_MANY_STREAMS = 7,
+    REFUSED_NO_ROOM = 7, /* for another stream; or its records wait, and take the room of others */
     REFUSED_RECORD_TOO_LARGE = 8,
 };
 

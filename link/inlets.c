@@ -19,7 +19,9 @@ int inlets_init(struct inlets *in, const struct inlet_limits *limits, const stru
                           .consumer = consumer,
                           .peer = peer,
                           .wants = wants,
-                          .session_credit = limits->session_window};
+                          .session_credit = limits->session_window,
+                          .look_ns = NEVER};
+    in->limits.stream_window = min_u64(limits->stream_window, limits->session_window);
     clear_lists(in);
     in->list = calloc(limits->places, sizeof *in->list);
     return in->list ? 0 : -ENOMEM;
@@ -31,6 +33,7 @@ static void close_all(struct inlets *in)
         if (in->list[i].state == INLET_OPEN)
             in->consumer->closed(in->consumer->context, &in->list[i]);
         in->list[i].state = INLET_FREE;
+        receive_stream_end(&in->list[i].stream);
     }
 }
 
@@ -49,7 +52,8 @@ void inlets_begin(struct inlets *in)
     for (uint32_t i = 0; i < in->limits.places; i++)
         in->list[i].used = in->list[i].ready = in->list[i].due = false;
     clear_lists(in);
-    in->session_received = in->session_handed = in->session_freed = in->extra = 0;
+    in->session_received = in->session_handed = in->session_freed = in->extra = in->promised = 0;
+    in->look_ns = NEVER;
     in->session_credit = in->limits.session_window;
     in->credit_due = false;
 }
@@ -88,29 +92,56 @@ static void make_credit_due(struct inlets *in)
     in->wants(in);
 }
 
-/* Whenever it doubles what the sender may send: a stream whose consumer frees nothing may hold most of the
- * window, and what is left has to go round for the others. */
+/* Worth a frame when it is as much as the sender has left: less and less as the window fills. */
+static void see_session_credit(struct inlets *in)
+{
+    uint64_t more = session_credit(in) - in->session_credit;
+    if (more > 0 && more >= in->session_credit - in->session_received)
+        make_credit_due(in);
+}
+
+/* How much may be promised to a stream. */
+static uint64_t share(const struct inlet *inlet)
+{
+    const struct inlet_limits *limits = &inlet->inlets->limits;
+    const struct receive_stream *s = &inlet->stream;
+    uint64_t others = inlet->inlets->promised - (s->credit - s->freed);
+    uint64_t left = limits->session_window - min_u64(others, limits->session_window);
+    uint64_t part = left * limits->stream_window / limits->session_window; /* windows are below 2^32 */
+    return max_u64(min_u64(part, LINK_STREAM_CREDIT + s->freed), LINK_STREAM_CREDIT);
+}
+
+static uint64_t stream_credit(const struct inlet *inlet)
+{
+    const struct receive_stream *s = &inlet->stream;
+    uint64_t credit = max_u64(s->freed + share(inlet), receive_stream_need(s));
+    return max_u64(s->credit, min_u64(credit, receive_stream_credit(s)));
+}
+
+/* Worth a frame when half of a share is to be had, or the sender cannot end a record. */
+static void see_stream_credit(struct inlet *inlet)
+{
+    const struct receive_stream *s = &inlet->stream;
+    uint64_t more = stream_credit(inlet) - s->credit;
+    if (more > 0 && (more >= share(inlet) / 2 || receive_stream_need(s) > s->credit))
+        make_due(inlet);
+}
+
 static void session_free(struct inlets *in, uint64_t bytes)
 {
     in->session_freed += bytes;
     if (in->session_freed == in->session_received)
         in->extra = 0;
-    uint64_t more = session_credit(in) - in->session_credit, left = in->session_credit - in->session_received;
-    if (more > 0 && more >= left)
-        make_credit_due(in);
+    see_session_credit(in);
 }
 
-/* The sender has used up its credit. What was freed is given to it; and if the window is full of records'
- * beginnings, more. */
-static void see_spent(struct inlets *in)
+/* Whether the window is full of records' beginnings. */
+static void see_stuck(struct inlets *in)
 {
-    if (in->session_received < in->session_credit)
+    if (in->session_received < in->session_credit || in->session_handed > in->session_freed)
         return;
-    if (session_credit(in) == in->session_credit) {
-        if (in->session_handed > in->session_freed)
-            return;
+    if (session_credit(in) == in->session_credit)
         in->extra += record_framed_size(in->limits.max_record);
-    }
     make_credit_due(in);
 }
 
@@ -125,10 +156,18 @@ static void give_up_bytes(struct inlet *inlet)
     s->freed = s->handed = s->highest;
 }
 
+/* It is open no more. */
+static void let_go(struct inlet *inlet, enum inlet_state state)
+{
+    inlet->inlets->promised -= inlet->stream.credit - inlet->stream.freed;
+    inlet->state = state;
+    give_up_bytes(inlet);
+    receive_stream_end(&inlet->stream);
+}
+
 static void give_up(struct inlet *inlet, uint64_t reason, uint64_t stored)
 {
-    give_up_bytes(inlet);
-    inlet->state = INLET_REFUSED;
+    let_go(inlet, INLET_REFUSED);
     inlet->reason = reason;
     inlet->stream.stored = stored;
 }
@@ -137,6 +176,15 @@ static void refuse(struct inlet *inlet, uint64_t reason, uint64_t stored)
 {
     give_up(inlet, reason, stored);
     make_due(inlet);
+}
+
+/* Not at the consumer's wish: it is told. */
+static void refuse_behind_stored(struct inlet *inlet, uint64_t reason)
+{
+    const struct link_consumer *consumer = inlet->inlets->consumer;
+    inlet->reason = reason;
+    consumer->closed(consumer->context, inlet);
+    give_up(inlet, reason, inlet->stream.stored);
 }
 
 static int map_ring(struct inlet *inlet, const struct inlet_limits *limits)
@@ -175,9 +223,11 @@ int inlets_open(struct inlets *in, const struct frame_open *open)
                             .ready = inlet->ready,
                             .next_ready = inlet->next_ready};
     int error = map_ring(inlet, &in->limits);
-    receive_stream_begin(&inlet->stream, open->first, error < 0 ? 0 : LINK_STREAM_CREDIT);
+    uint64_t credit = error < 0 ? 0 : LINK_STREAM_CREDIT;
+    receive_stream_begin(&inlet->stream, open->first, credit);
+    in->promised += credit;
     if (error < 0)
-        refuse(inlet, REFUSED_TOO_MANY_STREAMS, open->base);
+        refuse(inlet, REFUSED_NO_ROOM, open->base);
     else
         admit(inlet, open);
     return 0;
@@ -196,12 +246,15 @@ static int count_received(struct inlet *inlet, uint64_t end)
 
 static int end_stream(struct inlet *inlet, uint64_t end)
 {
+    const struct link_consumer *consumer = inlet->inlets->consumer;
     if (end < inlet->stream.highest || count_received(inlet, end) < 0)
         return PE_MALFORMED;
+    if (inlet->state == INLET_OPEN) {
+        consumer->closed(consumer->context, inlet);
+        let_go(inlet, INLET_FREE);
+    }
     inlet->stream.highest = end;
     give_up_bytes(inlet);
-    if (inlet->state == INLET_OPEN)
-        inlet->inlets->consumer->closed(inlet->inlets->consumer->context, inlet);
     inlet->state = INLET_FREE;
     return 0;
 }
@@ -255,7 +308,10 @@ static void deliver(struct inlet *inlet)
     inlet->inlets->session_handed += records.bytes.size;
     if (records.count > 0)
         consumer->records(consumer->context, inlet, records.first, records.bytes, records.count);
-    if (records.error < 0 && inlet->state == INLET_OPEN) {
+    if (inlet->state != INLET_OPEN)
+        return;
+    see_stream_credit(inlet); /* of a record that is coming */
+    if (records.error < 0) {
         inlet->too_large = true;
         make_due(inlet);
     }
@@ -270,7 +326,71 @@ void inlets_deliver(struct inlets *in)
         if (inlet->state == INLET_OPEN)
             deliver(inlet);
     }
-    see_spent(in);
+    see_session_credit(in);
+    see_stuck(in);
+}
+
+/* --- relief --- */
+
+/* Of the window, bytes that nobody holds. */
+static uint64_t free_bytes(const struct inlets *in)
+{
+    uint64_t held = in->session_received - in->session_freed;
+    return in->limits.session_window - min_u64(held, in->limits.session_window);
+}
+
+static bool crowded(const struct inlets *in)
+{
+    return free_bytes(in) < in->limits.session_window / INLETS_CROWDED;
+}
+
+static uint64_t held_bytes(const struct inlet *inlet)
+{
+    return inlet->stream.highest - inlet->stream.freed;
+}
+
+/* Which of those that wait holds most; NULL: none waits. */
+static struct inlet *most_waiting(const struct inlets *in)
+{
+    struct inlet *most = NULL;
+    for (uint32_t i = 0; i < in->limits.places; i++) {
+        struct inlet *inlet = &in->list[i];
+        if (inlet->state == INLET_OPEN && inlet->waits && (!most || held_bytes(inlet) > held_bytes(most)))
+            most = inlet;
+    }
+    return most;
+}
+
+static void relieve(struct inlets *in)
+{
+    struct inlet *inlet;
+    while (free_bytes(in) < in->limits.session_window / INLETS_RELIEVED && (inlet = most_waiting(in))) {
+        refuse_behind_stored(inlet, REFUSED_NO_ROOM);
+        make_due(inlet);
+    }
+    see_stuck(in);
+}
+
+static void mark_waiting(struct inlets *in)
+{
+    for (uint32_t i = 0; i < in->limits.places; i++) {
+        struct inlet *inlet = &in->list[i];
+        inlet->waits = inlet->state == INLET_OPEN && inlet->stream.handed > inlet->stream.freed;
+    }
+}
+
+void inlets_relieve(struct inlets *in, uint64_t now_ns)
+{
+    bool looked = in->look_ns != NEVER;
+    if (crowded(in) && looked && now_ns < in->look_ns)
+        return;
+    if (crowded(in) && looked)
+        relieve(in);
+    in->look_ns = NEVER;
+    if (!crowded(in))
+        return;
+    mark_waiting(in);
+    in->look_ns = now_ns + INLETS_PATIENCE_NS;
 }
 
 /* --- what goes out --- */
@@ -285,7 +405,9 @@ static size_t put_refused(struct inlet *inlet, struct sent *sent, uint8_t *at, c
 static size_t put_stored(struct inlet *inlet, struct sent *sent, uint8_t *at, const uint8_t *end)
 {
     struct receive_stream *s = &inlet->stream;
-    s->credit = receive_stream_credit(s);
+    uint64_t credit = stream_credit(inlet);
+    inlet->inlets->promised += credit - s->credit;
+    s->credit = credit;
     struct frame_stored stored = {inlet->number, s->stored, s->credit};
     sent_add(sent, (struct sent_item){.kind = SENT_STORED, .stream = inlet->number, .offset = s->stored});
     return frame_put_stored(at, end, &stored);
@@ -311,11 +433,8 @@ _Static_assert(FRAME_STORED_MAX_BYTES >= FRAME_CREDIT_MAX_BYTES, "room() is for 
 /* The records before one that is over the limit are good: it is refused behind them. */
 static void see_too_large(struct inlet *inlet)
 {
-    const struct link_consumer *consumer = inlet->inlets->consumer;
-    if (inlet->state != INLET_OPEN || !inlet->too_large || inlet->stream.stored + 1 < inlet->stream.next)
-        return;
-    consumer->closed(consumer->context, inlet);
-    give_up(inlet, REFUSED_RECORD_TOO_LARGE, inlet->stream.stored);
+    if (inlet->state == INLET_OPEN && inlet->too_large && inlet->stream.stored + 1 >= inlet->stream.next)
+        refuse_behind_stored(inlet, REFUSED_RECORD_TOO_LARGE);
 }
 
 size_t inlets_fill(struct inlets *in, struct sent *sent, uint8_t *at, const uint8_t *end)
@@ -350,10 +469,12 @@ void inlets_lost(struct inlets *in, const struct sent_item *item)
 void inlet_freed(struct inlet *inlet, uint64_t bytes)
 {
     assert(inlet->state == INLET_OPEN);
+    if (bytes > 0)
+        inlet->waits = false;
     receive_stream_free(&inlet->stream, bytes);
+    inlet->inlets->promised -= bytes;
     session_free(inlet->inlets, bytes);
-    if (receive_stream_credit_due(&inlet->stream))
-        make_due(inlet);
+    see_stream_credit(inlet);
 }
 
 void inlet_stored(struct inlet *inlet, uint64_t number)

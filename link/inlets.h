@@ -8,6 +8,16 @@
  *     session_freed <= session_handed <= session_received <= session_credit
  *     session_credit <= session_freed + session_window + extra
  *
+ * Streams share the session's window, and none may keep it from the others, whatever its consumer does:
+ *
+ *   - A stream is given LINK_STREAM_CREDIT, and as much more as its consumer has freed of it so far, up to a
+ *     part of what is not promised to others; the part is stream_window / session_window. So one alone gets
+ *     to stream_window, each that stands still leaves most of the rest, and none gets much for nothing. A
+ *     record that is coming is given what it needs, once all before it is freed.
+ *   - While less than 1/INLETS_CROWDED of the window is free for INLETS_PATIENCE_NS, streams that hold
+ * records and freed not a byte in that time are relieved, the one that holds most first, until
+ * 1/INLETS_RELIEVED is free: refused (REFUSED_NO_ROOM), so that the records wait at the sender instead.
+ *
  * Many large records at once could fill the window with beginnings of which none can be completed. Then, when
  * all that was received is of such beginnings, `extra` grows by a record, until the last byte is freed.
  * Memory is bounded by the rings all the same.
@@ -17,9 +27,14 @@
 #ifndef PURE_LINK_INLETS_H
 #define PURE_LINK_INLETS_H
 
+#include "core/clock.h"
 #include "link/frames.h"
 #include "link/receive_stream.h"
 #include "link/sent.h"
+
+#define INLETS_CROWDED     8
+#define INLETS_RELIEVED    2
+#define INLETS_PATIENCE_NS NS_PER_S
 
 enum inlet_state {
     INLET_FREE,
@@ -36,7 +51,8 @@ struct inlet {
     uint32_t number; /* of the stream that is, or last was, here */
     bool used;       /* one was; never false again within the association */
     enum inlet_state state;
-    uint64_t reason; /* INLET_REFUSED: enum frame_refusal */
+    uint64_t reason; /* enum frame_refusal, if it was refused, else 0 */
+    bool waits;      /* it held records at the last look (inlets_relieve), and freed nothing since */
     bool too_large;  /* the record at stream.handed is over the limit: refused once those before it are stored
                       */
     bool ready;      /* listed in `ready`: bytes came */
@@ -55,14 +71,15 @@ struct link_consumer {
     /* `count` whole framed records, from number `first` on. They lie in memory, contiguous with those before
      * and after, until they are freed with inlet_freed: back-pressure is not to free. */
     void (*records)(void *context, struct inlet *inlet, uint64_t first, struct span records, uint64_t count);
-    /* The stream is no more; what was not freed is gone when this returns. */
+    /* The stream is no more; what was not freed is gone when this returns. inlet->reason is 0 if the sender
+     * ended it, or the association; else why it is refused. */
     void (*closed)(void *context, struct inlet *inlet);
     void *context;
 };
 
 struct inlet_limits {
     uint32_t places;         /* streams at once */
-    uint64_t stream_window;  /* bytes of each stream's ring, at least a record and LINK_STREAM_CREDIT */
+    uint64_t stream_window;  /* bytes that one stream may have: at most session_window counts */
     uint64_t session_window; /* bytes of all streams together */
     size_t max_record;       /* bytes */
 };
@@ -75,7 +92,9 @@ struct inlets {
     void (*wants)(struct inlets *);
     /* bytes from the association's start; none of them ever decreases */
     uint64_t session_freed, session_handed, session_received, session_credit;
-    uint64_t extra; /* bytes */
+    uint64_t extra;    /* bytes */
+    uint64_t promised; /* bytes: the sum of credit - freed of all open streams */
+    uint64_t look_ns;  /* when inlets_relieve looks again; NEVER while it is not crowded */
     bool credit_due;
     struct inlet *ready, *due, **due_tail;
 };
@@ -97,6 +116,9 @@ int inlets_records(struct inlets *in, const struct frame_records *records);
 
 /* Hands on what has come: once after a batch of datagrams. */
 void inlets_deliver(struct inlets *in);
+
+/* Looks whether streams have to be relieved. To be called when records came, and at in->look_ns. */
+void inlets_relieve(struct inlets *in, uint64_t now_ns);
 
 static inline bool inlets_due(const struct inlets *in)
 {

@@ -392,7 +392,7 @@ static void arm(struct link_peer *peer, bool sealing)
 {
     uint64_t due_ns = NEVER;
     if (peer->associated && sealing) {
-        due_ns = path_deadline_ns(&peer->path);
+        due_ns = min_u64(path_deadline_ns(&peer->path), peer->inlets.look_ns);
         if (sent_room(&peer->path.sent))
             due_ns = min_u64(due_ns, acks_due_ns(&peer->acks));
     }
@@ -405,6 +405,7 @@ static size_t fill(struct link_peer *peer, uint64_t now_ns, uint8_t *packet)
     struct session *session = responder_sealing(&peer->receiver->responder, peer->number, now_ns);
     size_t size = 0;
     if (session && peer->associated) {
+        inlets_relieve(&peer->inlets, now_ns);
         if (now_ns >= path_deadline_ns(&peer->path))
             path_expired(&peer->path, now_ns, &items);
         size = build(peer, session, now_ns, packet);

@@ -106,6 +106,7 @@ void outputs_begin(struct outputs *o, uint32_t places, uint64_t session_credit)
     o->places = places;
     o->session_credit = session_credit;
     o->session_sent = 0;
+    o->starved = NULL;
     for (uint32_t i = 0; i < o->count; i++) {
         struct link_output *output = o->list[i];
         output->life = 0;
@@ -185,6 +186,8 @@ static enum put put_piece(struct outputs *o, struct link_output *output, struct 
     if (!send_stream_has_lost(s) && send_stream_fresh(s) == 0)
         send_stream_look(s);
     uint64_t want = send_stream_next(s, session_room, &offset);
+    if (want == 0 && !o->starved && send_stream_fresh(s) > 0)
+        o->starved = output;
     if (want == 0)
         return PUT_NOTHING;
     if (output->state == OUTPUT_OPENING && output->opened_in != sent->next) {
@@ -327,7 +330,7 @@ static int refusal(uint64_t reason, bool *for_ever)
     case REFUSED_RECORD_TOO_LARGE:
         return PE_TOO_LARGE;
     default:
-        return PE_FULL;
+        return PE_NO_ROOM;
     }
 }
 
@@ -347,8 +350,10 @@ void outputs_credit(struct outputs *o, uint64_t session_credit)
     if (session_credit <= o->session_credit)
         return;
     o->session_credit = session_credit;
+    uint32_t first = o->starved ? o->starved->place : 0;
+    o->starved = NULL;
     for (uint32_t i = 0; i < o->count; i++)
-        line_up(o, o->list[i]);
+        line_up(o, o->list[(first + i) % o->count]);
 }
 
 void outputs_hurry(struct outputs *o, uint64_t until_ns)

@@ -65,10 +65,11 @@ struct outputs {
     struct link_output **list; /* count of them, by place; NULL where one was removed */
     uint32_t count, capacity;
     struct scheduler scheduler;
-    bool begun;              /* an association is there */
-    uint32_t places;         /* that the receiver gives; outputs beyond them wait for ever */
-    uint64_t session_credit; /* bytes from the association's start */
-    uint64_t session_sent;   /* likewise; <= session_credit */
+    bool begun;                  /* an association is there */
+    uint32_t places;             /* that the receiver gives; outputs beyond them wait for ever */
+    uint64_t session_credit;     /* bytes from the association's start */
+    uint64_t session_sent;       /* likewise; <= session_credit */
+    struct link_output *starved; /* the first that found it spent, since there was some: its turn is next */
     uint32_t ends_due, holding;
     uint64_t rests_ns; /* when the next rest is over; NEVER if none is under way */
     struct random random;

@@ -83,6 +83,22 @@ void receive_stream_free(struct receive_stream *s, uint64_t bytes)
         s->shift = 0 - s->freed;
 }
 
+uint64_t receive_stream_need(const struct receive_stream *s)
+{
+    uint64_t size;
+    if (s->freed < s->handed || s->handed == s->contiguous)
+        return 0;
+    const uint8_t *front = at(s, s->handed);
+    size_t prefix = varint_get(front, front + (s->contiguous - s->handed), &size);
+    return prefix > 0 && size <= s->max_record ? s->handed + prefix + size : 0;
+}
+
+void receive_stream_end(struct receive_stream *s)
+{
+    if (s->highest > 0)
+        ring_memory_release(&s->ring);
+}
+
 bool receive_stream_store(struct receive_stream *s, uint64_t number)
 {
     number = min_u64(number, s->next - 1);

@@ -71,16 +71,17 @@ void receive_stream_free(struct receive_stream *s, uint64_t bytes);
  * hole. Returns whether `stored` has moved. */
 bool receive_stream_store(struct receive_stream *s, uint64_t number);
 
-/* What may be told now. */
+/* The most that may be told now. */
 static inline uint64_t receive_stream_credit(const struct receive_stream *s)
 {
     return s->freed + s->ring.size;
 }
 
-/* Whether that is worth a frame: half of the ring was freed since the last time. */
-static inline bool receive_stream_credit_due(const struct receive_stream *s)
-{
-    return receive_stream_credit(s) - s->credit >= s->ring.size / 2;
-}
+/* Where the record that is coming ends, if all before are freed and its size is known, else 0: without so
+ * much credit it stays half. */
+uint64_t receive_stream_need(const struct receive_stream *s);
+
+/* The stream is over: its memory is not used until it begins again. */
+void receive_stream_end(struct receive_stream *s);
 
 #endif

@@ -208,6 +208,7 @@ static void push(size_t size)
 
 static void check_inlets(const struct inlets *in)
 {
+    uint64_t promised = 0;
     require(in->session_freed <= in->session_handed && in->session_handed <= in->session_received);
     require(in->session_received <= in->session_credit);
     require(in->session_credit <= in->session_freed + in->limits.session_window + in->extra);
@@ -219,7 +220,9 @@ static void check_inlets(const struct inlets *in)
         require(s->freed <= s->handed && s->handed <= s->contiguous && s->contiguous <= s->highest);
         require(s->highest <= s->credit && s->credit <= s->freed + s->ring.size);
         require(s->pieces.count <= RECEIVE_STREAM_PIECES);
+        promised += s->credit - s->freed;
     }
+    require(in->promised == promised);
 }
 
 static void check(void)

@@ -139,6 +139,8 @@ static void lossy_seed(uint64_t seed)
     bad.loss = 300, bad.duplicate = 200, bad.reorder = 300, bad.corrupt = 50;
     bad.reorder_ns = 50 * NS_PER_MS;
     pair_open(seed, &(struct pair_options){.streams = 2, .both = true});
+    pair_post(1, 300), pair_post_back(1, 300);
+    pair_arrive_within(NS_PER_S); /* with sessions: to get one by chance may take its time */
     pair_path(&bad);
     for (unsigned i = 0; i < 10; i++) {
         pair_post(50, 300);

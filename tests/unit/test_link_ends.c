@@ -196,6 +196,26 @@ static void a_receiver_that_stores_nothing_is_waited_for(void **state)
     world_free(w);
 }
 
+static void streams_that_fill_the_window_and_wait_are_relieved_and_come_again(void **state)
+{
+    (void)state;
+    struct world *w = world_new(1, 1, 3, 20000);
+    w->limits.session_window = 128 << 10;
+    world_start(w);
+    w->consumer_full = true;
+    assert_false(world_run(w, w->now_ns + 3 * NS_PER_S)); /* nothing comes any more: by the timer */
+    uint64_t relieved = 0;
+    for (unsigned k = 0; k < 3; k++) {
+        const struct world_stream *stream = &w->senders[0].streams[k];
+        relieved += stream->refused;
+        assert_true(stream->refused == 0 || stream->error == PE_NO_ROOM);
+    }
+    assert_true(relieved > 0);
+    w->consumer_full = false;
+    run_for(w, 60 * NS_PER_S);
+    world_free(w);
+}
+
 static void a_packet_that_cannot_be_kept_comes_again(void **state)
 {
     (void)state;
@@ -503,6 +523,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(keys_change_every_two_minutes_and_nothing_waits),
         cmocka_unit_test(a_day_of_silence_is_survived_with_few_datagrams),
         cmocka_unit_test(a_receiver_that_stores_nothing_is_waited_for),
+        cmocka_unit_test(streams_that_fill_the_window_and_wait_are_relieved_and_come_again),
         cmocka_unit_test(a_packet_that_cannot_be_kept_comes_again),
         cmocka_unit_test(a_stop_is_told_and_the_next_start_begins_at_once),
         cmocka_unit_test(a_receiver_that_stops_says_so_and_is_found_again_at_once),

@@ -599,7 +599,7 @@ static void a_peer_has_so_many_streams_and_no_more(void **state)
         feed_end(&ended);
     }
     struct feed more = feed_from(b, ANN, 9, 1);
-    expect_refused(&more, REFUSED_TOO_MANY_STREAMS, 0);
+    expect_refused(&more, REFUSED_NO_ROOM, 0);
     struct feed bob = feed_from(b, BOB, 0, 1);
     expect_stored(&bob, 0); /* the other peer has its own */
     feed_end(&more);
@@ -719,7 +719,7 @@ static void more_identities_than_an_app_keeps_are_refused(void **state)
         feed_all(&f, RECORDS("a"));
         assert_int_equal(sim_run_for(b->sim, 10 * NS_PER_MS), SIM_TIME);
     }
-    expect_refused(&f, REFUSED_TOO_MANY_STREAMS, 0);
+    expect_refused(&f, REFUSED_NO_ROOM, 0);
     assert_int_equal(seen_count, STREAMS_MAX);
     assert_true(b->li.stream_count <= 2); /* places for streams are used again */
     bench_close(b);
@@ -733,6 +733,8 @@ static void a_record_larger_than_the_inbox_is_refused_behind_what_is_stored(void
     feed_all(&f, RECORDS("a", "b"));
     settle(b);
     assert_true(feed_put(&f, "c", 60000)); /* just fits: not a quarter, but all of it */
+    feed_deliver(&f);
+    settle(b);
     assert_true(feed_put(&f, "d", 66000));
     assert_true(feed_put(&f, "e", 0));
     feed_deliver(&f);
@@ -835,6 +837,60 @@ static void an_app_that_waits_does_not_hold_up_another(void **state)
     feed_all(&other, RECORDS("a"));
     settle(b);
     expect_stored(&other, 1);
+    bench_close(b);
+}
+
+/* As much as there is credit for; then it waits for too long. */
+static void feed_until_relieved(struct feed *f)
+{
+    struct inlets *in = &f->peer->inlets;
+    for (unsigned i = 0; i < 8; i++) {
+        while (in->session_credit - in->session_received >= 1000 && feed_put(f, "x", 998))
+            ;
+        feed_deliver(f);
+        settle(f->b);
+    }
+    uint64_t now_ns = sim_now_ns(f->b->sim);
+    inlets_relieve(in, now_ns);
+    inlets_relieve(in, now_ns + INLETS_PATIENCE_NS - 1);
+    assert_int_equal(told(f)->reason, 0);
+    inlets_relieve(in, now_ns + INLETS_PATIENCE_NS);
+    settle(f->b);
+}
+
+static void a_stream_that_is_relieved_comes_again_and_nothing_is_given_twice(void **state)
+{
+    (void)state;
+    struct bench *b = bench_open();
+    struct inlets *in = &b->peers[ANN].inlets;
+    in->limits.session_window = in->limits.stream_window = in->session_credit = LINK_STREAM_CREDIT;
+    struct feed f = feed_from(b, ANN, 0, 1);
+    feed_all(&f, RECORDS("send 4000"));
+    settle(b);
+    uint64_t records = 0;
+    for (uint32_t life = 0; life < 3; life++) { /* what the inbox has comes again, and waits */
+        feed_until_relieved(&f);
+        expect_refused(&f, REFUSED_NO_ROOM, 1);
+        assert_int_equal(in->session_freed, in->session_received);
+        records = f.records > records ? f.records : records;
+        feed_end(&f);
+        f = feed_from(b, ANN, 8 * (life + 1), 2);
+    }
+    assert_int_equal(logged(b, "to app 'dash' is refused"), 1);
+    assert_int_equal(logged(b, "would leave no room (link_window =) for others"), 1);
+    drain_outlet(b);
+    settle(b);
+    assert_true(seen_count > INBOX_BYTES / 2 / 1000 && seen_count < records); /* what the inbox had */
+    while (f.records < records) {
+        while (f.records < records && feed_put(&f, "x", 998))
+            ;
+        feed_deliver(&f);
+        settle(b);
+    }
+    expect_stored(&f, records);
+    assert_int_equal(seen_count, records);
+    for (unsigned i = 0; i < seen_count; i++)
+        assert_int_equal(seen[i].number, i + 1);
     bench_close(b);
 }
 
@@ -1039,7 +1095,7 @@ static void sender_step(struct storm *s, unsigned peer, unsigned output)
     assert_in_range(told_it->stored, sender->stored, TOTAL);
     sender->stored = told_it->stored;
     if (told_it->reason != 0) {
-        assert_true(told_it->reason == REFUSED_APP_FAILED || told_it->reason == REFUSED_TOO_MANY_STREAMS);
+        assert_true(told_it->reason == REFUSED_APP_FAILED || told_it->reason == REFUSED_NO_ROOM);
         sender_close(sender);
         return;
     }
@@ -1137,6 +1193,7 @@ int main(void)
         cmocka_unit_test(an_app_that_waits_closes_the_credit_and_opens_it_again),
         cmocka_unit_test(streams_that_wait_for_one_app_take_turns),
         cmocka_unit_test(an_app_that_waits_does_not_hold_up_another),
+        cmocka_unit_test(a_stream_that_is_relieved_comes_again_and_nothing_is_given_twice),
         cmocka_unit_test(results_of_a_stream_that_has_ended_are_nobodys),
         cmocka_unit_test(a_stream_that_ends_before_its_records_are_in_the_inbox_leaves_nothing),
         cmocka_unit_test(nothing_is_held_back_when_nothing_more_is_outstanding),

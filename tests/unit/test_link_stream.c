@@ -326,6 +326,41 @@ static void the_largest_record_fits_and_a_larger_one_is_an_error(void **state)
     ends_free(e);
 }
 
+static void a_stream_that_is_over_uses_no_memory(void **state)
+{
+    (void)state;
+    struct ends *e = ends_new(300000);
+    push(e, 10);
+    take_and_drop(e, 30, true);
+    receive_stream_end(&e->in);
+    for (uint64_t i = 0; i < 2 * e->in.ring.size; i++) /* fresh pages */
+        assert_int_equal(e->in.ring.base[i], 0);
+    receive_stream_begin(&e->in, 1, LINK_STREAM_CREDIT);
+    assert_int_equal(receive_stream_put(&e->in, 0, span_of((const uint8_t *)"\1a", 2)), 0);
+    assert_int_equal(receive_stream_take(&e->in).count, 1);
+    ends_free(e);
+}
+
+static void a_record_that_is_coming_needs_credit_once_all_before_is_freed(void **state)
+{
+    (void)state;
+    struct ends *e = ends_new(300000);
+    uint8_t bytes[8] = {1, 'a'};
+    size_t prefix = varint_put(bytes + 2, MAX_RECORD);
+    assert_int_equal(receive_stream_need(&e->in), 0);
+    assert_int_equal(receive_stream_put(&e->in, 0, span_of(bytes, 3)), 0);
+    assert_int_equal(receive_stream_take(&e->in).count, 1);
+    receive_stream_free(&e->in, 2);
+    assert_int_equal(receive_stream_need(&e->in), 0); /* its size is not known yet */
+    assert_int_equal(receive_stream_put(&e->in, 3, span_of(bytes + 3, prefix - 1)), 0);
+    assert_int_equal(receive_stream_need(&e->in), 2 + prefix + MAX_RECORD);
+    receive_stream_begin(&e->in, 1, LINK_STREAM_CREDIT);
+    assert_int_equal(receive_stream_put(&e->in, 0, span_of(bytes, 2 + prefix)), 0);
+    assert_int_equal(receive_stream_take(&e->in).count, 1);
+    assert_int_equal(receive_stream_need(&e->in), 0); /* the one before is held */
+    ends_free(e);
+}
+
 static void turns_are_fair_whatever_the_sizes(void **state)
 {
     (void)state;
@@ -367,6 +402,8 @@ int main(void)
         cmocka_unit_test(stores_of_whole_pushes_count_no_records),
         cmocka_unit_test(stored_is_told_only_of_what_came_on_this_stream),
         cmocka_unit_test(the_largest_record_fits_and_a_larger_one_is_an_error),
+        cmocka_unit_test(a_stream_that_is_over_uses_no_memory),
+        cmocka_unit_test(a_record_that_is_coming_needs_credit_once_all_before_is_freed),
         cmocka_unit_test(turns_are_fair_whatever_the_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
