@@ -106,6 +106,7 @@ struct link {
     struct resolver_address to; /* while there is a socket */
     struct resolver_request lookup;
     bool looking_up;
+    bool moving;              /* another address or port is due, as soon as one of `sockets` has closed */
     uint64_t lookup_until_ns; /* looking_up: for how long */
     struct backoff backoff;   /* of lookups and sockets that fail while nothing can be sent */
     uint64_t rest_until_ns;   /* no such try before */
