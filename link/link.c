@@ -123,7 +123,7 @@ static int open_socket(struct link *l)
     if (!s)
         return -EBUSY;
     struct sockaddr_storage any = {.ss_family = to->address.ss_family};
-    struct io_datagram_options options = {SOCKET_BYTES, SOCKET_BYTES};
+    struct io_datagram_options options = {.receive_bytes = SOCKET_BYTES, .send_bytes = SOCKET_BYTES};
     int fd = io_datagram_socket(l->loop->io, (const struct sockaddr *)&any, to->len, &options);
     if (fd < 0)
         return fd;
