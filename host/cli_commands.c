@@ -177,6 +177,8 @@ static const char *remedy(uint16_t status)
         return ": pure-host status lists the apps";
     case 413:
         return ": the event is larger than max_body or half of the app's inbox";
+    case 500:
+        return ": the host's log says why";
     case 504:
         return ": look at the app with pure-host state before you send it again";
     default:

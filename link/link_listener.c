@@ -146,7 +146,7 @@ static void unknown(void *context, const uint8_t key[LINK_KEY_BYTES], uint64_t t
     host_key_public_text(key, text);
     log_line(
         l->log, LOG_WARNING,
-        "links: a host that is not let in tried to send here (%llu times since the last such line); if it "
+        "links: a host that is not let in tried to send here (tries since the last such line: %llu); if it "
         "may, add a section [peer NAME] with key = %s",
         (unsigned long long)times, text);
 }

@@ -39,7 +39,9 @@ void link_trouble(struct link *l, int error, bool lasts)
     }
     uint64_t now_ns = l->loop->now_ns;
     char text[200];
-    snprintf(text, sizeof text, "link to %s: %s", l->name, pure_error_text(error));
+    snprintf(text, sizeof text, "link to %s: %s%s", l->name, pure_error_text(error),
+             error == PE_LINK_SILENT ? " (is it up, its UDP port open, each host's key right at the other?)"
+                                     : "");
     if (l->trouble == 0)
         l->trouble_ns = now_ns;
     if (l->trouble != error)
@@ -98,7 +100,9 @@ void link_refused(void *context, struct link_output *output, int error, bool for
     struct outlet *o = &lo->outlet;
     enum outlet_state state = for_ever ? OUTLET_DISABLED : OUTLET_RESTING;
     char text[200];
-    snprintf(text, sizeof text, "link to %s: refused: %s", l->name, pure_error_text(error));
+    const char *why =
+        error == PE_TOO_LARGE ? "a record is larger than its app takes" : pure_error_text(error);
+    snprintf(text, sizeof text, "link to %s: refused: %s (its log says more)", l->name, why);
     bool known = lo->refused && atomic_load_explicit(&o->report.state, memory_order_relaxed) == (int)state &&
                  atomic_load_explicit(&o->report.error, memory_order_relaxed) == error;
     lo->refused = true;
