@@ -123,7 +123,7 @@ void link_report(struct link *l)
 {
     const struct path *p = &l->sender.path;
     set(&l->report.lost, p->lost_packets);
-    set(&l->report.rtt_ns, p->loss.rtt.smoothed_ns);
+    set(&l->report.rtt_ns, rtt_known(&p->loss.rtt) ? p->loss.rtt.smoothed_ns : 0);
     set(&l->report.window_bytes, p->congestion.cubic.window_bytes);
     set(&l->report.datagram_bytes, p->mtu.current);
     set(&l->report.segmentation, l->socket && l->socket->segmentation);
