@@ -31,9 +31,20 @@ static struct stream_cursor *look_up(struct streams *s, struct span identity)
     return NULL;
 }
 
+/* How many are of the host that this identity is of. */
+static uint32_t count_of_owner(const struct streams *s, struct span identity)
+{
+    const uint8_t *slash = memchr(identity.data, '/', identity.size);
+    size_t owner = slash ? (size_t)(slash - identity.data) + 1 : identity.size;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        count += memcmp(s->cursors[i].identity, identity.data, owner) == 0;
+    return count;
+}
+
 static int add(struct streams *s, const struct run *run, struct stream_cursor **cursor)
 {
-    if (s->count == STREAMS_MAX)
+    if (s->count == STREAMS_MAX || count_of_owner(s, identity_of(run)) >= STREAMS_OWNER_MAX)
         return PE_FULL;
     if (s->count == s->capacity) {
         uint32_t capacity = s->capacity ? s->capacity * 2 : 4;

@@ -10,8 +10,9 @@
 
 #include "host/inbox.h"
 
-#define STREAMS_MAX    1024 /* identities an app keeps */
-#define RETIRED_EPOCHS 16
+#define STREAMS_MAX       1024 /* identities an app keeps */
+#define STREAMS_OWNER_MAX 256  /* of one host (what is before the first '/'): it cannot keep others out */
+#define RETIRED_EPOCHS    16
 
 struct stream_cursor {
     char identity[SOURCE_NAME_MAX + 1];
@@ -35,7 +36,7 @@ void streams_dispose(struct streams *s);
  * been told is stored (run->base), and a cursor behind that is moved up to it: this host has lost what it
  * said was stored. `*news` says which of these it was. A run that itself begins behind a gap
  * changes nothing where it would be the first to be believed: PE_STREAM_GAP. 0; PE_STREAM_RETIRED; PE_FULL:
- * too many streams; -ENOMEM. */
+ * too many streams, of all or of this host; -ENOMEM. */
 int streams_find(struct streams *s, const struct run *run, struct stream_cursor **cursor,
                  enum stream_news *news);
 

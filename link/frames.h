@@ -23,6 +23,7 @@ enum frame_type {
     FRAME_CLOSE = 8,
 };
 
+#define FRAMES_PER_PACKET 64 /* the most; each may cost far more work than its bytes do */
 #define FRAME_ACK_RANGES  64 /* in one ACK, the first included */
 #define FRAME_EPOCH_BYTES 16
 #define FRAME_TEXT_BYTES  255 /* the most in each name of OPEN, and in CLOSE's text */

@@ -84,8 +84,10 @@ static uint64_t init_due_ns(const struct initiator *i)
 {
     if (!i->wanted)
         return NEVER;
-    if (i->waiting || i->restarting || !i->current.live)
+    if (i->waiting || !i->current.live)
         return i->retry_ns;
+    if (i->restarting)
+        return max_u64(i->retry_ns, i->restart_ns);
     return max_u64(i->retry_ns, session_rekey_ns(&i->current));
 }
 
@@ -126,6 +128,8 @@ size_t initiator_write(struct initiator *i, uint64_t now_ns, uint64_t next_packe
     if (now_ns < init_due_ns(i))
         return 0;
     end_handshake(i, false);
+    if (i->restarting)
+        i->restart_ns = now_ns + LINK_INIT_FIRST_NS;
     i->waiting = true;
     i->waiting_index = indices_add(i->indices, &i->random, i->owner);
     i->attempts++;

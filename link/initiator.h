@@ -30,12 +30,14 @@ struct initiator {
     struct cookie_keys cookie_keys;
     struct cookie_held cookie;
 
-    bool wanted;       /* a session is to be there: INITs are sent */
-    bool restarting;   /* a new session is wanted though the current one is young */
-    uint64_t retry_ns; /* no INIT before */
-    unsigned retries;  /* INITs since the last REPLY */
-    bool cookie_due;   /* the newest INIT was answered by a COOKIE: the next goes with it at once */
-    bool cookie_used;  /* the newest INIT is such a one */
+    bool wanted;         /* a session is to be there: INITs are sent */
+    bool restarting;     /* a new session is wanted though the current one is young */
+    uint64_t retry_ns;   /* no INIT before */
+    uint64_t restart_ns; /* no other restart before: a receiver that ends each session at once must not keep
+                            us busy */
+    unsigned retries;    /* INITs since the last REPLY */
+    bool cookie_due;     /* the newest INIT was answered by a COOKIE: the next goes with it at once */
+    bool cookie_used;    /* the newest INIT is such a one */
 
     /* The handshake under way: one at a time, the newest INIT's. */
     bool waiting;                      /* for its REPLY; else the next three are zero */

@@ -211,9 +211,10 @@ static int take_frames(struct link_peer *peer, const struct session_packet *pack
 {
     const uint8_t *at = packet->frames, *end = at + packet->size;
     bool eliciting = false, hurry = false, closed = false;
+    unsigned frames = 0;
     while (at < end) {
         struct frame frame;
-        ptrdiff_t size = frame_get(at, end, &frame);
+        ptrdiff_t size = frames++ < FRAMES_PER_PACKET ? frame_get(at, end, &frame) : PE_MALFORMED;
         int error = size < 0 ? (int)size : take_frame(peer, &frame, now_ns);
         if (error < 0)
             return error;
@@ -306,7 +307,7 @@ static int take_data(struct link_receiver *r, uint64_t now_ns, const struct link
         return PE_LINK_QUOTA;
     uint64_t received = peer->inlets.session_received;
     int error = open_data(r, now_ns, source, datagram, size);
-    if (error < 0 || peer->inlets.session_received == received)
+    if (error < 0 || (peer->inlets.session_received - received) * LINK_QUOTA_GAIN < size)
         use_quota(&peer->quota, size);
     return error;
 }

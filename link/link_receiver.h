@@ -15,8 +15,8 @@
  *
  * Quotas. Opening is most of the work, and grows with a datagram's bytes and by a constant: LINK_QUOTA_BASE
  * is that constant, as bytes. What brings records forward is bounded by the credit; what does not (it is not
- * authentic, has come before, or is empty) costs the peer that its index names so much of LINK_QUOTA, and
- * INITs, which are nobody's yet, share one quota more. Beyond it, in one round (from one
+ * authentic, has come before, or hardly a byte of it is new) costs the peer that its index names so much of
+ * LINK_QUOTA, and INITs, which are nobody's yet, share one quota more. Beyond it, in one round (from one
  * link_receiver_deliver to the next), datagrams are dropped unopened, as a full socket would have dropped
  * them: they cost next to nothing then, so that the socket empties and the others' datagrams come through. It
  * is some 1 ms of work. */
@@ -36,6 +36,7 @@
 
 #define LINK_QUOTA      (UINT64_C(512) << 10)
 #define LINK_QUOTA_BASE 256
+#define LINK_QUOTA_GAIN 8 /* one byte of so many has to be new */
 
 struct link_address {
     struct sockaddr_storage address;

@@ -85,9 +85,10 @@ static int take_frames(struct link_sender *l, const struct session_packet *packe
 {
     const uint8_t *at = packet->frames, *end = at + packet->size;
     bool eliciting = false, hurry = false;
+    unsigned frames = 0;
     while (at < end) {
         struct frame frame;
-        ptrdiff_t size = frame_get(at, end, &frame);
+        ptrdiff_t size = frames++ < FRAMES_PER_PACKET ? frame_get(at, end, &frame) : PE_MALFORMED;
         int error = size < 0 ? (int)size : take_frame(l, &frame, now_ns);
         if (error < 0)
             return error;

@@ -184,6 +184,23 @@ uint64_t loss_deadline_ns(const struct loss *l, const struct sent *s)
     return max_u64(s->last_eliciting_ns, l->pto_base_ns) + min_u64(pto_ns, LOSS_PTO_MAX_NS);
 }
 
+/* A map that is full of what is not answered would let no probe out, and so stay full for ever: its oldest
+ * packets make room. */
+static void make_room(struct loss *l, struct sent *s, const struct sent_handler *handler,
+                      const struct loss_watch *watch, struct loss_report *report)
+{
+    struct sent_run run = {.any = false};
+    uint32_t taken = 0;
+    for (uint64_t number = s->first; number < s->next && taken < LOSS_MAKES_ROOM; number++) {
+        if (!sent_at(s, number)->outstanding)
+            continue;
+        take_lost(l, s, number, true, &run, handler, watch, report);
+        taken++;
+    }
+    sent_run_end(&run, handler->lost, handler->context);
+    sent_advance(s);
+}
+
 bool loss_expired(struct loss *l, struct sent *s, uint64_t now_ns, const struct sent_handler *handler,
                   const struct loss_watch *watch, struct loss_report *report)
 {
@@ -196,5 +213,7 @@ bool loss_expired(struct loss *l, struct sent *s, uint64_t now_ns, const struct 
     }
     l->pto_count += l->pto_count < UINT32_MAX;
     l->pto_base_ns = now_ns;
+    if (!sent_room(s))
+        make_room(l, s, handler, watch, report);
     return true;
 }

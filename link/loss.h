@@ -6,7 +6,8 @@
  * is mistaken for loss once.
  *
  * When nothing is acknowledged, probe time-outs come, each twice as long after the last, at most
- * LOSS_PTO_MAX_NS apart, for ever; they declare nothing lost.
+ * LOSS_PTO_MAX_NS apart, for ever; they declare nothing lost, unless the sent map is full: then its oldest
+ * packets are, so that there is room for the probe.
  *
  * This reports; congestion control is told by the owner (path.c). */
 #ifndef PURE_LINK_LOSS_H
@@ -22,6 +23,7 @@
 #define LOSS_TIME_EIGHTHS_MAX     16
 #define LOSS_PTO_MAX_NS           (60 * NS_PER_S)
 #define LOSS_MAX_ACK_DELAY_NS     (5 * NS_PER_MS)
+#define LOSS_MAKES_ROOM           16  /* packets, where a full map lets no probe out */
 #define LOSS_REMEMBERED           128 /* packets declared lost, of which a late ACK is noticed */
 
 /* A packet that was declared lost. */
@@ -76,7 +78,7 @@ int loss_acked(struct loss *l, struct sent *s, const struct frame_ack *ack, uint
 /* When loss_expired has to be called; NEVER while nothing is outstanding. */
 uint64_t loss_deadline_ns(const struct loss *l, const struct sent *s);
 
-/* The deadline may have come. Declares lost what is late; returns true if instead a probe time-out came: send
+/* The deadline may have come. Declares lost what is late; returns true if a probe time-out came: send
  * one or two eliciting packets now, whatever the congestion window says. */
 bool loss_expired(struct loss *l, struct sent *s, uint64_t now_ns, const struct sent_handler *handler,
                   const struct loss_watch *watch, struct loss_report *report);

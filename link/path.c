@@ -185,10 +185,8 @@ void path_expired(struct path *p, uint64_t now_ns, const struct sent_handler *ha
     struct watcher watcher = {p, now_ns, false};
     const struct loss_watch watch = {packet_acked, packet_lost, &watcher};
     struct loss_report report;
-    if (loss_expired(&p->loss, &p->sent, now_ns, handler, &watch, &report)) {
+    if (loss_expired(&p->loss, &p->sent, now_ns, handler, &watch, &report))
         p->probes = PROBES_PER_TIMEOUT;
-        return;
-    }
     settle(p, &report, watcher.mtu_changed, now_ns);
 }
 

@@ -373,16 +373,21 @@ static inline void links_rogue_start(struct links *w)
     assert_int_equal(initiator_reply(&r->initiator, sim_now_ns(w->sim), &r->reply, &terms), 0);
 }
 
+/* A packet of `size` bytes on its way; `packet` has room for it, and holds the frames behind the head. */
+static inline void links_rogue_send(struct links *w, uint8_t *packet, size_t size)
+{
+    struct session *session = initiator_sealing(&w->rogue.initiator, sim_now_ns(w->sim));
+    assert_non_null(session);
+    session_seal(session, sim_now_ns(w->sim), w->rogue.number++, packet, size - LINK_DATA_OVERHEAD);
+    sim_inject(w->sim, LINKS_ROGUE, LINKS_LISTENER, packet, size);
+}
+
 /* A packet of `size` bytes on its way: a PING, the rest PADDING. */
 static inline void links_rogue_ping(struct links *w, size_t size)
 {
     uint8_t packet[1500] = {0};
-    struct session *session = initiator_sealing(&w->rogue.initiator, sim_now_ns(w->sim));
-    size_t frames = size - LINK_DATA_OVERHEAD;
-    assert_non_null(session);
     frame_put_ping(packet + LINK_DATA_HEAD, packet + sizeof packet);
-    session_seal(session, sim_now_ns(w->sim), w->rogue.number++, packet, frames);
-    sim_inject(w->sim, LINKS_ROGUE, LINKS_LISTENER, packet, size);
+    links_rogue_send(w, packet, size);
 }
 
 static inline void links_rogue_end(struct links *w)

@@ -131,6 +131,31 @@ static void a_path_that_takes_less_than_before_stalls_nothing(void **state)
     }
 }
 
+/* Everything that there is room for in the sent map is on its way, and is lost: time-outs have to get through
+ * all the same. */
+static void a_full_map_that_is_lost_as_a_whole_stalls_nothing(void **state)
+{
+    (void)state;
+    struct world *w = world_new(1, 1, 1, 100000);
+    w->max_record = 1000;
+    w->queue_bytes = 4 << 20;
+    w->limits.stream_window = w->limits.session_window = 4 << 20;
+    w->there.weather.delay_ns = w->back.weather.delay_ns = 100 * NS_PER_MS;
+    w->there.weather.mtu = 1472;
+    world_start(w);
+    const struct sent *sent = &w->senders[0].link.path.sent;
+    for (unsigned steps = 0; sent_room(sent); steps++) {
+        assert_true(steps < 1000000);
+        world_step(w, NEVER);
+    }
+    w->there.weather.blocked = w->back.weather.blocked = true;
+    w->flying = 0;
+    world_run(w, w->now_ns + 2 * NS_PER_S);
+    w->there.weather.blocked = w->back.weather.blocked = false;
+    assert_true(run_for(w, 120 * NS_PER_S) < 60 * NS_PER_S);
+    world_free(w);
+}
+
 static void keys_change_every_two_minutes_and_nothing_waits(void **state)
 {
     (void)state;
@@ -273,6 +298,27 @@ static void a_receiver_that_stops_says_so_and_is_found_again_at_once(void **stat
         assert_false(w->receiver.peers[i]->associated);
     world_restart_receiver(w);
     assert_true(run_for(w, 60 * NS_PER_S) < 4 * NS_PER_S); /* silence would take 10 s to tell */
+    world_free(w);
+}
+
+static void a_receiver_that_ends_each_session_at_once_costs_a_handshake_a_second(void **state)
+{
+    (void)state;
+    enum { SECONDS = 10 };
+    struct world *w = world_new(1, 1, 1, 1000);
+    world_start(w);
+    w->consumer_full = true;
+    uint64_t until_ns = w->now_ns + SECONDS * NS_PER_S;
+    unsigned associations = 0;
+    for (unsigned steps = 0; w->now_ns < until_ns; steps++) {
+        assert_true(steps < 100000);
+        associations += w->receiver.peers[0]->associated && !w->receiver.peers[0]->close_due;
+        link_receiver_close(&w->receiver);
+        world_step(w, until_ns);
+    }
+    assert_in_range(associations, SECONDS / 2, SECONDS + 1);
+    w->consumer_full = false;
+    run_for(w, 10 * NS_PER_S);
     world_free(w);
 }
 
@@ -520,6 +566,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_late_packet_from_the_old_address_moves_nothing_back),
         cmocka_unit_test(a_dead_nat_entry_is_escaped_by_a_new_source_port),
         cmocka_unit_test(a_path_that_takes_less_than_before_stalls_nothing),
+        cmocka_unit_test(a_full_map_that_is_lost_as_a_whole_stalls_nothing),
         cmocka_unit_test(keys_change_every_two_minutes_and_nothing_waits),
         cmocka_unit_test(a_day_of_silence_is_survived_with_few_datagrams),
         cmocka_unit_test(a_receiver_that_stores_nothing_is_waited_for),
@@ -527,6 +574,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_packet_that_cannot_be_kept_comes_again),
         cmocka_unit_test(a_stop_is_told_and_the_next_start_begins_at_once),
         cmocka_unit_test(a_receiver_that_stops_says_so_and_is_found_again_at_once),
+        cmocka_unit_test(a_receiver_that_ends_each_session_at_once_costs_a_handshake_a_second),
         cmocka_unit_test(records_that_overfill_the_session_together_all_arrive),
         cmocka_unit_test(a_refusal_for_ever_disables_one_output_and_harms_no_other),
         cmocka_unit_test(a_refusal_for_now_rests_the_output_and_costs_no_credit),

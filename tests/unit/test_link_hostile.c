@@ -523,6 +523,54 @@ static void a_peer_that_asks_without_end_delays_nobodys_records(void **state)
     links_close(&w);
 }
 
+/* Each frame may be an ACK that looks at all that is in flight, or an OPEN that is refused. */
+static void a_packet_of_too_many_frames_ends_its_session(void **state)
+{
+    (void)state;
+    links_open(&w, 8, 1, 1, 100);
+    links_rogue_start(&w);
+    const struct link_peer *rogue = w.listener.receiver.peers[1];
+    for (unsigned frames = FRAMES_PER_PACKET; frames <= FRAMES_PER_PACKET + 1; frames++) {
+        uint8_t packet[200] = {0};
+        memset(packet + LINK_DATA_HEAD, FRAME_PING, frames);
+        links_rogue_send(&w, packet, frames + LINK_DATA_OVERHEAD);
+        sim_run_for(w.sim, NS_PER_MS);
+        assert_int_equal(rogue->associated, frames == FRAMES_PER_PACKET);
+    }
+    links_finish(&w);
+    links_rogue_end(&w);
+    links_close(&w);
+}
+
+/* Who brings a byte in each large packet is not who brings records forward. */
+static void a_peer_that_brings_next_to_nothing_is_cut_to_its_quota(void **state)
+{
+    (void)state;
+    enum { PACKETS = 1000, SIZE = 1400 };
+    links_open(&w, 9, 1, 1, 100);
+    links_finish(&w);
+    links_rogue_start(&w);
+    struct session *session = initiator_sealing(&w.rogue.initiator, sim_now_ns(w.sim));
+    const struct link_address source = {.address.ss_family = AF_INET, .len = sizeof(struct sockaddr_in)};
+    const struct frame_open open = {.base = 0, .first = 1};
+    unsigned opened = 0;
+    for (unsigned i = 0; i < PACKETS; i++) { /* all in one round */
+        uint8_t packet[SIZE] = {0}, *at = packet + LINK_DATA_HEAD;
+        at += frame_put_open(at, packet + SIZE, &open);
+        frame_put_records_head(at, 0, i, 1);
+        session_seal(session, sim_now_ns(w.sim), i, packet, SIZE - LINK_DATA_OVERHEAD);
+        int result =
+            link_receiver_receive(&w.listener.receiver, sim_now_ns(w.sim), &source, packet, SIZE, NULL);
+        assert_true(result == 0 || result == PE_LINK_QUOTA);
+        opened += result == 0;
+    }
+    assert_in_range(opened, 1, LINK_QUOTA / SIZE);
+    link_receiver_deliver(&w.listener.receiver);
+    links_finish_more(&w, 100);
+    links_rogue_end(&w);
+    links_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -535,6 +583,8 @@ int main(void)
         cmocka_unit_test(a_hundred_thousand_garbage_datagrams_a_second_cost_others_little),
         cmocka_unit_test(strangers_get_so_many_handshakes_a_second),
         cmocka_unit_test(a_peer_that_asks_without_end_delays_nobodys_records),
+        cmocka_unit_test(a_packet_of_too_many_frames_ends_its_session),
+        cmocka_unit_test(a_peer_that_brings_next_to_nothing_is_cut_to_its_quota),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -704,13 +704,13 @@ static void a_suspended_app_refuses_what_comes_and_what_is_there(void **state)
     bench_close(b);
 }
 
-static void more_identities_than_an_app_keeps_are_refused(void **state)
+static void more_identities_than_an_app_keeps_of_a_host_are_refused(void **state)
 {
     (void)state;
     struct bench *b = bench_open();
     struct feed f = {0};
     char output[16];
-    for (uint32_t i = 0; i <= STREAMS_MAX; i++) {
+    for (uint32_t i = 0; i <= STREAMS_OWNER_MAX; i++) {
         snprintf(output, sizeof output, "out%u", i);
         inlets_begin(&b->peers[ANN].inlets);
         struct frame_open open = an_open(0, 1);
@@ -720,8 +720,12 @@ static void more_identities_than_an_app_keeps_are_refused(void **state)
         assert_int_equal(sim_run_for(b->sim, 10 * NS_PER_MS), SIM_TIME);
     }
     expect_refused(&f, REFUSED_NO_ROOM, 0);
-    assert_int_equal(seen_count, STREAMS_MAX);
+    assert_int_equal(seen_count, STREAMS_OWNER_MAX);
     assert_true(b->li.stream_count <= 2); /* places for streams are used again */
+    f = feed_from(b, BOB, 0, 1);
+    feed_all(&f, RECORDS("b"));
+    settle(b);
+    expect_stored(&f, 1); /* others are not kept out */
     bench_close(b);
 }
 
@@ -1188,7 +1192,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_tries_many_targets_does_not_fill_the_log),
         cmocka_unit_test(a_record_that_the_app_fails_ends_its_stream_behind_what_is_stored),
         cmocka_unit_test(a_suspended_app_refuses_what_comes_and_what_is_there),
-        cmocka_unit_test(more_identities_than_an_app_keeps_are_refused),
+        cmocka_unit_test(more_identities_than_an_app_keeps_of_a_host_are_refused),
         cmocka_unit_test(a_record_larger_than_the_inbox_is_refused_behind_what_is_stored),
         cmocka_unit_test(an_app_that_waits_closes_the_credit_and_opens_it_again),
         cmocka_unit_test(streams_that_wait_for_one_app_take_turns),

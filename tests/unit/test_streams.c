@@ -97,6 +97,24 @@ static void the_table_is_bounded(void **state)
     streams_dispose(&s);
 }
 
+static void one_host_cannot_keep_others_out(void **state)
+{
+    (void)state;
+    struct streams s = {0};
+    char name[40];
+    struct stream_cursor *cursor;
+    enum stream_news news;
+    for (int i = 0; i < STREAMS_OWNER_MAX; i++) {
+        snprintf(name, sizeof name, "host/a/out%d", i);
+        find(&s, run_of(name, 1, 0), STREAM_NEW);
+    }
+    struct run one_more = run_of("host/b/out", 1, 0);
+    assert_int_equal(streams_find(&s, &one_more, &cursor, &news), PE_FULL);
+    find(&s, run_of("host/a/out7", 1, 0), STREAM_KNOWN);
+    find(&s, run_of("host2/a/out", 1, 0), STREAM_NEW);
+    streams_dispose(&s);
+}
+
 static struct span key_of(char *text, size_t size, int i)
 {
     return span_of(text, (size_t)snprintf(text, size, "key-%d", i));
@@ -129,6 +147,7 @@ int main(void)
         cmocka_unit_test(a_new_epoch_counts_anew_and_retires_the_old_one),
         cmocka_unit_test(what_the_sender_was_told_is_never_asked_for_again),
         cmocka_unit_test(the_table_is_bounded),
+        cmocka_unit_test(one_host_cannot_keep_others_out),
         cmocka_unit_test(the_last_keys_are_remembered_and_older_ones_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
