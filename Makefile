@@ -19,7 +19,8 @@ MAKEFLAGS += -j$(shell nproc)
 endif
 
 CC := gcc
-CSTD := -std=gnu11 -D_GNU_SOURCE
+# Socket addresses are read through pointers of other types, as their interface wants it.
+CSTD := -std=gnu11 -D_GNU_SOURCE -fno-strict-aliasing
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Wundef
 CFLAGS_release := -O2 -g
 CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <unistd.h>
@@ -31,6 +32,13 @@ static int set_buffers(int fd, const struct io_datagram_options *options)
     return error;
 }
 
+static void set_filter(int fd, const struct io_datagram_options *options)
+{
+    struct sock_fprog program = {(unsigned short)options->filter_length,
+                                 (struct sock_filter *)(uintptr_t)options->filter};
+    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
 int datagram_open(const struct sockaddr *address, socklen_t len, const struct io_datagram_options *options)
 {
     int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -39,6 +47,8 @@ int datagram_open(const struct sockaddr *address, socklen_t len, const struct io
     int error = set_family(fd, address->sa_family);
     if (error == 0 && options)
         error = set_buffers(fd, options);
+    if (error == 0 && options && options->filter)
+        set_filter(fd, options); /* before the first datagram can come */
     if (error == 0 && bind(fd, address, len) < 0)
         error = -errno;
     set(fd, IPPROTO_UDP, UDP_GRO, 1); /* without it datagrams come one by one */

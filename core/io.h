@@ -119,9 +119,15 @@ struct io_socket_options {
     uint32_t user_timeout_ms; /* TCP_USER_TIMEOUT: unacknowledged for so long ends it; 0: the system's own */
 };
 
+struct sock_filter;
+
 /* Options of a new datagram socket. The kernel gives at most net.core.rmem_max, wmem_max. */
 struct io_datagram_options {
     uint32_t receive_bytes, send_bytes; /* SO_RCVBUF, SO_SNDBUF; 0: the system's own */
+    /* What the kernel drops before anybody sees it (SO_ATTACH_FILTER): a saving, which a back end, or a
+     * kernel that refuses it, may leave out. NULL: nothing */
+    const struct sock_filter *filter;
+    uint32_t filter_length; /* instructions */
 };
 
 struct io_backend {

@@ -25,7 +25,7 @@ static const struct command commands[] = {
      "Checks the configuration, the host's key, the apps' modules and the kernel, and starts nothing.\n"
      "Prints each problem with its file, its line and the remedy, at most 20 of the file; the key, modules\n"
      "and the kernel are looked at once the file is right.\n"},
-    {"key", cli_key, 0, 2, 2, "key new FILE | show FILE",
+    {"key", cli_key, 0, 2, 2, "key new FILE | key show FILE",
      "new makes a host key and its file, mode 0600, and never replaces one. Both print the key's public\n"
      "half, 44 characters: it is what other hosts write as key = in [peer] and in outputs that lead here.\n"},
     {"status", cli_show_status, TAKES_CONFIG | TAKES_URL | TAKES_JSON, 0, 0,

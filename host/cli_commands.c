@@ -73,6 +73,12 @@ int cli_run(const struct cli_arguments *arguments, const struct host_options *op
     return error < 0 ? cli_fail(status_of(error), "the host ended: %s", pure_error_text(error)) : CLI_DONE;
 }
 
+static void print_doubt(void *context, const char *doubt)
+{
+    (void)context;
+    fprintf(stderr, "pure-host: note: %s\n", doubt);
+}
+
 static void print_problem(void *context, const char *problem)
 {
     (void)context;
@@ -87,6 +93,7 @@ int cli_check(const struct cli_arguments *arguments, const struct host_options *
         return CLI_USAGE;
     struct check_result result = check_config(&config, options, stderr);
     unsigned apps = config.app_count, outputs = config.output_count, peers = config.peer_count;
+    config_doubts(&config, &(struct config_listener){.tell = print_doubt});
     config_dispose(&config);
     if (result.problems > 0)
         return CLI_USAGE;
@@ -177,6 +184,8 @@ static const char *remedy(uint16_t status)
         return ": pure-host status lists the apps";
     case 413:
         return ": the event is larger than max_body or half of the app's inbox";
+    case 500:
+        return ": the host's log says why";
     case 504:
         return ": look at the app with pure-host state before you send it again";
     default:

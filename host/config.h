@@ -142,6 +142,9 @@ int config_load_all(struct config *config, const char *path, const struct config
 int config_load_text_all(struct config *config, const char *path, struct span text,
                          const struct config_listener *listener);
 
+/* What is right in itself and most likely forgotten: a line each, as of a problem. */
+void config_doubts(const struct config *config, const struct config_listener *listener);
+
 void config_dispose(struct config *config);
 
 #endif

@@ -113,7 +113,7 @@ static int read_public_key(struct config_loader *l, const struct config_key *key
     default:
         return config_fail(l, l->line,
                            "%s: needs a public key, 44 characters of base64 as 'pure-host key show FILE' "
-                           "prints them",
+                           "prints them, or file:PATH of a file that holds them",
                            key->name);
     }
 }

@@ -127,3 +127,20 @@ void config_check_whole(struct config_loader *l)
     if (!l->skipped && !l->host_failed)
         check_host_key(l);
 }
+
+void config_doubts(const struct config *config, const struct config_listener *listener)
+{
+    char line[CONFIG_PROBLEM_MAX];
+    if (config->link && config->peer_count == 0) {
+        snprintf(line, sizeof line,
+                 "%s:%u: link: nobody may send here: add a section [peer NAME] for each host that may",
+                 config->path, config->link_line);
+        listener->tell(listener->context, line);
+    }
+    if (!config->link && config->peer_count > 0) {
+        snprintf(line, sizeof line,
+                 "%s:%u: [peer %s]: nothing comes in over links: add link = ADDRESS:PORT to [host]",
+                 config->path, config->peers[0].line, config->peers[0].name);
+        listener->tell(listener->context, line);
+    }
+}

@@ -174,6 +174,17 @@ const struct registry *host_registry(const struct host *h)
     return &h->registry;
 }
 
+static void tell_doubt(void *context, const char *doubt)
+{
+    struct host *h = context;
+    log_line(&front_thread(h)->log, LOG_WARNING, "%s", doubt);
+}
+
+static void tell_doubts(struct host *h)
+{
+    config_doubts(h->config, &(struct config_listener){.tell = tell_doubt, .context = h});
+}
+
 int host_open(struct host **host, const struct config *config, const struct host_options *options, char *why,
               size_t why_size)
 {
@@ -211,6 +222,8 @@ int host_open(struct host **host, const struct config *config, const struct host
         if (error < 0)
             snprintf(why, why_size, "cannot listen on %s: %s", config->http, pure_error_text(error));
     }
+    if (error == 0)
+        tell_doubts(h);
     if (error < 0 && !why[0])
         snprintf(why, why_size, "%s", pure_error_text(error));
     if (error < 0) {

@@ -4,6 +4,7 @@
  * What the apps stand on (modules, owners, queues, which output is what) is joined once, in host.c; to change
  * it takes a restart, and the log says what waits for one. */
 #include "host/host_private.h"
+#include "host/key_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -43,6 +44,29 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+static bool has_links(const struct config *c)
+{
+    return c->link || host_count_outputs(c, OUTPUT_LINK) > 0;
+}
+
+/* The file may have changed, whatever its name. One that the next start would not take is worth an error
+ * now. */
+static void compare_key(struct host *h, const struct config *to, unsigned *waiting)
+{
+    struct host_key key;
+    char why[300];
+    if (!has_links(to))
+        return;
+    if (key_file_of_config(to, &key, why, sizeof why) < 0) {
+        log_line(log_of(h), LOG_ERROR,
+                 "reload: [host] key: %s; the key in force stays, but the host would not start", why);
+        ++*waiting;
+    } else if (memcmp(key.public, h->key.public, LINK_KEY_BYTES) != 0) {
+        waits_for_restart(h, waiting, "[host] key", "");
+    }
+    host_key_wipe(&key);
+}
+
 static void compare_host(struct host *h, const struct config *to, unsigned *waiting)
 {
     const struct config *from = h->config;
@@ -56,8 +80,7 @@ static void compare_host(struct host *h, const struct config *to, unsigned *wait
         waits_for_restart(h, waiting, "[host] connections", "");
     if (!same_text(from->link, to->link))
         waits_for_restart(h, waiting, "[host] link", "");
-    if (!same_text(from->key_path, to->key_path) || !same_text(from->key_text, to->key_text))
-        waits_for_restart(h, waiting, "[host] key", "");
+    compare_key(h, to, waiting);
     if (from->link_window != to->link_window)
         waits_for_restart(h, waiting, "[host] link_window", "");
 }

@@ -71,6 +71,13 @@ static void enter_phase(struct host *h, enum stop_phase phase, uint64_t ends_ns)
     h->phase_ends_ns = ends_ns;
 }
 
+static void stop_at_once(struct host *h)
+{
+    if (h->stop != STOPPED)
+        report_undelivered(h);
+    enter_phase(h, STOPPED, NEVER);
+}
+
 void host_go_on_stopping(struct timer *timer, uint64_t now_ns)
 {
     struct host *h = container_of(timer, struct host, stop_timer);
@@ -113,7 +120,7 @@ static void act_on(struct host *h, int signal_number)
     if (signal_number == SIGHUP)
         host_reload(h);
     else if (h->stop != NOT_STOPPING)
-        h->stop = STOPPED; /* asked a second time */
+        stop_at_once(h); /* asked a second time */
     else
         host_stop(h);
 }

@@ -21,10 +21,17 @@ void indices_dispose(struct indices *t)
     *t = (struct indices){0};
 }
 
+void indices_mark(struct indices *t, uint8_t mark)
+{
+    assert(t->count == 0 && t->mask < 1u << 24);
+    t->fixed = UINT32_C(0xff) << 24;
+    t->mark = (uint32_t)mark << 24;
+}
+
 uint32_t indices_add(struct indices *t, const struct link_random *random, void *owner)
 {
     assert(owner && t->count < t->limit);
-    uint32_t drawn = (uint32_t)link_random_u64(random);
+    uint32_t drawn = ((uint32_t)link_random_u64(random) & ~t->fixed) | t->mark;
     uint32_t slot = drawn & t->mask;
     while (t->slots[slot].owner) /* ends: half of them are free */
         slot = (slot + 1) & t->mask;

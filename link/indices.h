@@ -14,11 +14,16 @@ struct indices {
     struct indices_slot *slots;
     uint32_t mask; /* slots - 1; slots are a power of two, at least twice `limit` */
     uint32_t count, limit;
+    uint32_t fixed, mark; /* bits that are the same in all: index & fixed == mark */
 };
 
 /* Room for `limit` indices (at most 2^24), allocated here and never again. 0 or -ENOMEM. */
 int indices_init(struct indices *t, uint32_t limit);
 void indices_dispose(struct indices *t);
+
+/* All indices from now on have this top byte: by it a socket's filter knows them. Asserts that none was given
+ * yet, and that slots are numbered below it. */
+void indices_mark(struct indices *t, uint8_t mark);
 
 /* A new index for `owner` (not NULL). Asserts that the limit is kept. */
 uint32_t indices_add(struct indices *t, const struct link_random *random, void *owner);

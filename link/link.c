@@ -123,7 +123,7 @@ static int open_socket(struct link *l)
     if (!s)
         return -EBUSY;
     struct sockaddr_storage any = {.ss_family = to->address.ss_family};
-    struct io_datagram_options options = {SOCKET_BYTES, SOCKET_BYTES};
+    struct io_datagram_options options = {.receive_bytes = SOCKET_BYTES, .send_bytes = SOCKET_BYTES};
     int fd = io_datagram_socket(l->loop->io, (const struct sockaddr *)&any, to->len, &options);
     if (fd < 0)
         return fd;
@@ -136,6 +136,16 @@ static int open_socket(struct link *l)
     io_prepare_datagram_receive(&s->receive, fd, received);
     io_queue(l->loop->io, &s->receive);
     return 0;
+}
+
+/* To the address whose turn it is, from a new port. A socket that still closes does not hold it up for longer
+ * than that takes: the next time-out, which would be another occasion, is seconds away. */
+static void move(struct link *l, uint64_t now_ns)
+{
+    int error = open_socket(l);
+    l->moving = error == -EBUSY;
+    if (error == 0)
+        link_sender_moved(&l->sender, now_ns);
 }
 
 /* --- names --- */
@@ -174,8 +184,8 @@ static void learn(struct link *l, uint64_t now_ns)
         a->turn = i;
         return;
     }
-    if (l->socket && open_socket(l) == 0)
-        link_sender_moved(&l->sender, now_ns);
+    if (l->socket)
+        move(l, now_ns);
 }
 
 /* What is known goes on to be used. */
@@ -216,8 +226,7 @@ static void want_lookup(void *context)
                  now_ns - l->sender.heard_ns >= SILENCE_NS);
     addresses_failed(&l->addresses);
     look_up(l);
-    if (open_socket(l) == 0)
-        link_sender_moved(&l->sender, now_ns);
+    move(l, now_ns);
 }
 
 /* Whether there is something to send, and nothing to send it from. */
@@ -444,6 +453,8 @@ static bool run(struct task *task, uint64_t now_ns)
     check_lookup(l, now_ns);
     if (lacks_socket(l))
         get_ready(l, now_ns);
+    else if (l->moving && l->socket && !l->stopping && unused_socket(l))
+        move(l, now_ns);
     bool more = l->socket && l->free;
     while (more)
         more = fill(l, now_ns) && l->socket && l->free;

@@ -50,7 +50,7 @@ struct link_report {
     _Atomic uint64_t ports;          /* sockets opened */
     _Atomic uint64_t lookups;        /* of its name */
     _Atomic uint64_t send_errors;    /* sends that failed, of whatever kind */
-    _Atomic uint64_t rtt_ns;         /* smoothed */
+    _Atomic uint64_t rtt_ns;         /* smoothed; 0: not known yet */
     _Atomic uint64_t window_bytes;   /* of congestion control */
     _Atomic uint64_t datagram_bytes; /* MTU as found */
     _Atomic uint64_t segmentation;   /* 1: batches go out in one send */
@@ -106,6 +106,7 @@ struct link {
     struct resolver_address to; /* while there is a socket */
     struct resolver_request lookup;
     bool looking_up;
+    bool moving;              /* another address or port is due, as soon as one of `sockets` has closed */
     uint64_t lookup_until_ns; /* looking_up: for how long */
     struct backoff backoff;   /* of lookups and sockets that fail while nothing can be sent */
     uint64_t rest_until_ns;   /* no such try before */

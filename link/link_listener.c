@@ -1,6 +1,7 @@
 #include "link/link_listener.h"
 
 #include "core/error.h"
+#include "link/link_filter.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -145,7 +146,7 @@ static void unknown(void *context, const uint8_t key[LINK_KEY_BYTES], uint64_t t
     host_key_public_text(key, text);
     log_line(
         l->log, LOG_WARNING,
-        "links: a host that is not let in tried to send here (%llu times since the last such line); if it "
+        "links: a host that is not let in tried to send here (tries since the last such line: %llu); if it "
         "may, add a section [peer NAME] with key = %s",
         (unsigned long long)times, text);
 }
@@ -242,11 +243,16 @@ static int make_receiver(struct link_listener *l, const struct link_listener_opt
 
 static int start(struct link_listener *l, const struct link_listener_options *options)
 {
-    const struct io_datagram_options buffers = {.receive_bytes = RECEIVE_BYTES};
+    struct sock_filter filter[LINK_FILTER_LENGTH];
+    uint8_t mark = (uint8_t)link_random_u64(&l->receiver.responder.random);
+    link_filter_make(filter, mark);
+    indices_mark(&l->receiver.responder.indices, mark);
+    const struct io_datagram_options sockets = {
+        .receive_bytes = RECEIVE_BYTES, .filter = filter, .filter_length = LINK_FILTER_LENGTH};
     int error = loop_add(l->loop, &l->task);
     if (error < 0)
         return error;
-    l->fd = io_datagram_socket(l->loop->io, options->address, options->address_len, &buffers);
+    l->fd = io_datagram_socket(l->loop->io, options->address, options->address_len, &sockets);
     if (l->fd < 0) {
         loop_remove(l->loop, &l->task);
         return l->fd;

@@ -39,7 +39,9 @@ void link_trouble(struct link *l, int error, bool lasts)
     }
     uint64_t now_ns = l->loop->now_ns;
     char text[200];
-    snprintf(text, sizeof text, "link to %s: %s", l->name, pure_error_text(error));
+    snprintf(text, sizeof text, "link to %s: %s%s", l->name, pure_error_text(error),
+             error == PE_LINK_SILENT ? " (is it up, its UDP port open, each host's key right at the other?)"
+                                     : "");
     if (l->trouble == 0)
         l->trouble_ns = now_ns;
     if (l->trouble != error)
@@ -49,7 +51,10 @@ void link_trouble(struct link *l, int error, bool lasts)
         return;
     l->said = error;
     l->say_ns = now_ns + SAY_MORE_NS;
-    log_line(l->log, LOG_WARNING, "%s; it is tried again for ever", text);
+    /* one that was never heard of may also be there and not know us: it gives no answer then, by design */
+    bool never = error == PE_LINK_SILENT && counter_read(&l->report.handshakes) == 0;
+    log_line(l->log, LOG_WARNING, "%s; it is tried again for ever%s", text,
+             never ? ". Is it there, is its key right here, and does a [peer] section there have ours?" : "");
 }
 
 void link_heard(struct link *l)
@@ -95,7 +100,9 @@ void link_refused(void *context, struct link_output *output, int error, bool for
     struct outlet *o = &lo->outlet;
     enum outlet_state state = for_ever ? OUTLET_DISABLED : OUTLET_RESTING;
     char text[200];
-    snprintf(text, sizeof text, "link to %s: refused: %s", l->name, pure_error_text(error));
+    const char *why =
+        error == PE_TOO_LARGE ? "a record is larger than its app takes" : pure_error_text(error);
+    snprintf(text, sizeof text, "link to %s: refused: %s (its log says more)", l->name, why);
     bool known = lo->refused && atomic_load_explicit(&o->report.state, memory_order_relaxed) == (int)state &&
                  atomic_load_explicit(&o->report.error, memory_order_relaxed) == error;
     lo->refused = true;
@@ -116,7 +123,7 @@ void link_report(struct link *l)
 {
     const struct path *p = &l->sender.path;
     set(&l->report.lost, p->lost_packets);
-    set(&l->report.rtt_ns, p->loss.rtt.smoothed_ns);
+    set(&l->report.rtt_ns, rtt_known(&p->loss.rtt) ? p->loss.rtt.smoothed_ns : 0);
     set(&l->report.window_bytes, p->congestion.cubic.window_bytes);
     set(&l->report.datagram_bytes, p->mtu.current);
     set(&l->report.segmentation, l->socket && l->socket->segmentation);

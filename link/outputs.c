@@ -112,9 +112,10 @@ void outputs_begin(struct outputs *o, uint32_t places, uint64_t session_credit)
         output->life = 0;
         if (output->state == OUTPUT_ENDING)
             ended(o, output);
-        else if (output->state != OUTPUT_RESTING && output->state != OUTPUT_DISABLED)
+        else if (output->state != OUTPUT_DISABLED)
             begin(o, output);
     }
+    see_rests(o);
 }
 
 void outputs_expired(struct outputs *o, uint64_t now_ns)

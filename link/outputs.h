@@ -84,7 +84,8 @@ void outputs_dispose(struct outputs *o);
 int outputs_add(struct outputs *o, struct link_output *output, struct outlet *outlet,
                 const uint8_t epoch[FRAME_EPOCH_BYTES], struct span target, struct span event);
 
-/* An association begins, anew: all streams begin at the front of their queues. */
+/* An association begins, anew: all streams begin at the front of their queues; those that rest, too, as the
+ * receiver is another than the one that refused them. */
 void outputs_begin(struct outputs *o, uint32_t places, uint64_t session_credit);
 
 /* Records were pushed. */

@@ -4,6 +4,5 @@
 
 #define LINK_STREAM_CREDIT  (UINT64_C(64) << 10) /* bytes a stream may send before it was told any */
 #define LINK_STREAMS_MAX    1024                 /* most places for streams of an association */
-#define LINK_STREAM_NUMBERS (UINT64_C(1) << 62)  /* stream numbers lie below */
 
 #endif

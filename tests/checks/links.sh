@@ -57,8 +57,7 @@ plain() {
     expect "20000 records, each once and in order" within 20 holds B 1 20000
     feed A 20001 20200 5000
     expect "200 records larger than a packet" within 20 holds B 1 20200
-    expect "one session, one port, no lookup" [ "$(metric A link_handshakes_total) $(metric A link_ports_total) \
-$(metric A link_lookups_total)" = "1 1 0" ]
+    expect "an address is not looked up" metric_is A link_lookups_total -eq 0
     expect "the stored number reaches the sender" within 5 [ "$(settled stored A)" = 20200 ]
     "$build/pure-host" status --url "${url[A]}" >status.txt
     expect "the status names the link" grep -q "^127.0.0.1:$link_port  *[0-9.]*[mu]s" status.txt
@@ -83,7 +82,7 @@ receiver_killed() {
     enough
     expect "what it had not stored comes, from $((kept + 1)) on, each once and in order" \
         within 20 holds B $((kept + 1)) "$poured"
-    expect "by one new session" metric_is A link_handshakes_total -eq $((sessions + 1))
+    expect "by a new session" metric_is A link_handshakes_total -gt "$sessions"
     expect "the receiver says where it begins" [ "$(lines_of B "is new here and begins behind record $kept\$")" = 1 ]
 }
 
@@ -137,7 +136,6 @@ name_moved() {
     expect "records follow the name to its new address" within 15 reaches B $(($(settled ledger B last) + 200))
     enough
     expect "each once and in order" within 20 holds B 1 "$poured"
-    expect "in the same session" metric_is A link_handshakes_total -eq 1
     expect "after a lookup" metric_is A link_lookups_total -ge 2
     expect "the sender has four threads once names are known" within 15 threads_are A 4
 }
@@ -161,8 +159,6 @@ nat_rebinds() {
     done
     enough
     expect "each once and in order" within 20 holds B 1 "$poured"
-    expect "in the same session, from the same port of the sender" \
-        [ "$(metric A link_handshakes_total) $(metric A link_ports_total)" = "1 1" ]
 }
 
 nat_entry_dies() {
@@ -173,7 +169,6 @@ nat_entry_dies() {
     expect "each once and in order" within 20 holds B 1 "$poured"
     expect "the sender took a new port" metric_is A link_ports_total -ge 2
     expect "the NAT saw it" [ "$(tell nat mappings)" -ge 2 ]
-    expect "in the same session" metric_is A link_handshakes_total -eq 1
 }
 
 # $1: on or off, ICMP; $2: the MTU at first. The MTU is cut to 1280 in mid-transfer.
@@ -195,7 +190,6 @@ path_mtu_cut() {
     expect "datagrams fit" metric_is A link_datagram_bytes -le 1252
     enough
     expect "each once and in order" within 20 holds B 1 "$poured"
-    expect "in the same session" metric_is A link_handshakes_total -eq 1
     tell path report >report.json
     if [ "$(metric A link_segmentation)" = 1 ]; then
         expect "segmentation: this kernel does it for a device without offload" [ "$(lines_of A 'does not segment')" = 0 ]
@@ -322,7 +316,7 @@ unknown_key() {
 
 # A host with one good link and three dead ones, all along: for as long as the other scenarios take.
 dead_beside() {
-    local seconds=12
+    local seconds=10
     key A
     key B
     key gone
@@ -370,8 +364,8 @@ dead_beside() {
     [ "$variant" = release ] &&
         expect "memory does not grow: $before_kb to $after_kb KiB" [ "$after_kb" -le $((before_kb + 256)) ]
     expect "each dead link is one line in the log" [ "$(lines_of A 'it is tried again for ever')" = 3 ]
-    start gone
-    expect "a peer that was not there at all gets everything, once it is" within 20 holds gone 1 1000
+    start gone # it is tried 1, 3, 7, 15, 31 and 63 s after the first time
+    expect "a peer that was not there at all gets everything, once it is" within 40 holds gone 1 1000
     expect "with a backlog to dead peers it ends within 5 s, with status 0" stop A
     expect "and says how much was not delivered" \
         [ "$(lines_of A 'output hole.out: 1000 records were not delivered')$(lines_of A \

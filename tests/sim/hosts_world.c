@@ -239,6 +239,8 @@ unsigned world_status(struct sim_connection *c)
     struct span bytes = sim_received(c);
     char text[16];
     unsigned status = 0;
+    if (bytes.size < strlen("HTTP/1.1 200"))
+        return 0; /* a part of the number is none */
     snprintf(text, sizeof text, "%.*s", (int)min_size(bytes.size, sizeof text - 1), (const char *)bytes.data);
     return sscanf(text, "HTTP/1.1 %3u", &status) == 1 ? status : 0;
 }

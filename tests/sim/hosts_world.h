@@ -104,8 +104,8 @@ bool world_reply_has(struct sim_connection *c, const char *text);
 /* How often the log has said this; "\n": its lines. */
 unsigned world_logged(struct world_host *h, const char *text);
 
-/* Whether all that the host holds of records is within what its configuration says: in outlets, in inboxes, and
- * of each peer of its listener. */
+/* Whether all that the host holds of records is within what its configuration says: in outlets, in inboxes,
+ * and of each peer of its listener. */
 bool world_within_limits(const struct world_host *h);
 
 /* Whether no inbox and no outlet of the host holds anything. */

@@ -242,11 +242,11 @@ static const struct {
     {{"status", "--url", "foo"},
      CLI_USAGE,
      "pure-host: the URL needs to be an http one without a query, such as http://127.0.0.1:7070\n"},
-    {{"key"}, CLI_USAGE, "pure-host: usage: pure-host key new FILE | show FILE\n"},
-    {{"key", "new"}, CLI_USAGE, "pure-host: usage: pure-host key new FILE | show FILE\n"},
+    {{"key"}, CLI_USAGE, "pure-host: usage: pure-host key new FILE | key show FILE\n"},
+    {{"key", "new"}, CLI_USAGE, "pure-host: usage: pure-host key new FILE | key show FILE\n"},
     {{"key", "new", "a", "b"},
      CLI_USAGE,
-     "pure-host: unexpected 'b': usage: pure-host key new FILE | show FILE\n"},
+     "pure-host: unexpected 'b': usage: pure-host key new FILE | key show FILE\n"},
     {{"key", "shwo", "k"}, CLI_USAGE, "pure-host: unknown 'key shwo': did you mean 'key show'?\n"},
     {{"key", "remove", "k"},
      CLI_USAGE,
@@ -350,6 +350,49 @@ static void a_key_is_made_once_and_shown_as_often_as_wanted(void **state)
     assert_int_equal(rmdir(directory), 0);
 }
 
+/* One side of links without the other is right, and most likely forgotten. */
+static void links_that_cannot_come_in_are_noted(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "[host]\nlink = 127.0.0.1:7071\nkey = env:TEST_CLI_KEY\n[app a]\nmodule=./a\n",
+        "[app a]\nmodule=./a\n[peer p]\nkey = tyh3glXGFJHtfP5aU7aEFtN6znLKrY1JvlnhOfgWz2g=\napps = a\n"};
+    static const char *const notes[] = {":2: link: nobody may send here",
+                                        ":3: [peer p]: nothing comes in over links"};
+    struct fake fake = {0};
+    setenv("TEST_CLI_KEY", "pure-host-private-key:rP0ZnVoGHzzuA/Wt7L1+CGwKkUBGelO8eG58mbiCIe4=", 1);
+    for (unsigned i = 0; i < ARRAY_SIZE(texts); i++) {
+        char config[] = "x-XXXXXX", said[1000];
+        assert_int_equal(run_on_file(&fake, "check", texts[i], config, said, sizeof(said)), CLI_DONE);
+        assert_non_null(strstr(said, "pure-host: note: "));
+        assert_non_null(strstr(said, notes[i]));
+        assert_non_null(strstr(said, " is right: "));
+    }
+    unsetenv("TEST_CLI_KEY");
+}
+
+static void commands_go_to_the_address_of_the_configuration(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *http, *goes_to;
+    } cases[] = {
+        {"127.0.0.2:17072", "127.0.0.2"}, {"10.1.2.3:80", "10.1.2.3"}, {"0.0.0.0:7070", "127.0.0.1"}};
+    for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[200], error[200] = "", shown[INET_ADDRSTRLEN];
+        struct config config;
+        struct cli_endpoint endpoint;
+        snprintf(text, sizeof(text), "[host]\nhttp = %s\ntoken = t\n[app a]\nmodule=./a\n", cases[i].http);
+        config_load_text(&config, "c", span_text(text), error, sizeof(error));
+        assert_string_equal(error, "");
+        cli_endpoint_of_config(&endpoint, &config);
+        const struct sockaddr_in *address = (const struct sockaddr_in *)&endpoint.address;
+        inet_ntop(AF_INET, &address->sin_addr, shown, sizeof(shown));
+        assert_string_equal(shown, cases[i].goes_to);
+        config_dispose(&config);
+    }
+}
+
 static void a_host_with_a_key_that_others_can_read_does_not_pass_the_check(void **state)
 {
     (void)state;
@@ -360,7 +403,9 @@ static void a_host_with_a_key_that_others_can_read_does_not_pass_the_check(void 
     snprintf(config, sizeof(config), "%s/x-XXXXXX", directory);
     assert_int_equal(run(&fake, said, sizeof(said), WORDS("key", "new", key)), CLI_DONE);
     snprintf(text, sizeof(text),
-             "[host]\nkey = host.key\n[app a]\nmodule=./a\n[peer p]\nkey = %.44s\napps = a\n", said);
+             "[host]\nlink = 127.0.0.1:7071\nkey = host.key\n[app a]\nmodule=./a\n[peer p]\nkey = "
+             "%.44s\napps = a\n",
+             said);
     assert_int_equal(run_on_file(&fake, "check", text, config, said, sizeof(said)), CLI_DONE);
     snprintf(wanted, sizeof(wanted), "%s is right: 1 app, 0 outputs, 1 peer\n", config);
     assert_string_equal(said, wanted);
@@ -369,7 +414,7 @@ static void a_host_with_a_key_that_others_can_read_does_not_pass_the_check(void 
     assert_int_equal(run_on_file(&fake, "check", text, config, said, sizeof(said)), CLI_USAGE);
     snprintf(
         wanted, sizeof(wanted),
-        "pure-host: %s:2: key: %s: others than its owner have access to it (mode 644): chmod 600 %s, and "
+        "pure-host: %s:3: key: %s: others than its owner have access to it (mode 644): chmod 600 %s, and "
         "make a new key if one of them may have read it\n",
         config, key, key);
     assert_string_equal(said, wanted);
@@ -741,6 +786,8 @@ int main(void)
         cmocka_unit_test(help_is_everywhere),
         cmocka_unit_test(check_tells_of_all_problems_of_a_file_up_to_20),
         cmocka_unit_test(a_key_is_made_once_and_shown_as_often_as_wanted),
+        cmocka_unit_test(links_that_cannot_come_in_are_noted),
+        cmocka_unit_test(commands_go_to_the_address_of_the_configuration),
         cmocka_unit_test(a_host_with_a_key_that_others_can_read_does_not_pass_the_check),
         cmocka_unit_test(a_host_that_does_not_open_tells_of_its_modules_too),
         cmocka_unit_test(check_ends_with_the_status_of_what_it_found),

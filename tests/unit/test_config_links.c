@@ -217,7 +217,9 @@ static void a_key_is_a_path_or_the_text_of_a_credential_or_a_variable(void **sta
 
 /* --- files that are wrong --- */
 
-#define PUBLIC_NEEDED "needs a public key, 44 characters of base64 as 'pure-host key show FILE' prints them"
+#define PUBLIC_NEEDED                                                                                        \
+    "needs a public key, 44 characters of base64 as 'pure-host key show FILE' prints them, or file:PATH of " \
+    "a file that holds them"
 #define NOT_HERE                                                                                   \
     "a private key does not belong here: keep it in its file, name that as key = FILE in [host], " \
     "and give others the public half, which 'pure-host key show FILE' prints"

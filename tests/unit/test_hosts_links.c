@@ -388,6 +388,27 @@ static void stop_receiver_seed(uint64_t seed)
 
 PAIR_TEST(a_receiver_that_stops_and_comes_back_gets_each_record_once, stop_receiver_seed)
 
+/* Its own backlog, for a peer that is dead, keeps it from stopping at once; records that come in do not. */
+static void stop_under_flow_seed(uint64_t seed)
+{
+    pair_open(seed, &(struct pair_options){.both = true});
+    pair_name("one.local", "10.0.0.77");
+    struct sim_path slow = pair_slow();
+    pair_path(&slow);
+    pair_post_back(10, 100);
+    pair_post(8000, 250); /* 2 MB, 4 s of this path */
+    pair_run(NS_PER_S);
+    host_stop(pair.two->host);
+    pair_run(100 * NS_PER_MS);
+    uint64_t taken = pair.there[0].records;
+    assert_true(taken > 0 && taken < pair.posted / 2);
+    pair_run(NS_PER_S);
+    assert_false(host_stopped(pair.two->host));
+    assert_int_equal(pair.there[0].records, taken);
+}
+
+PAIR_TEST(a_host_that_is_stopping_takes_no_more_records, stop_under_flow_seed)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -409,6 +430,7 @@ int main(void)
         cmocka_unit_test(a_host_stops_within_five_seconds_with_a_backlog_for_a_dead_peer),
         cmocka_unit_test(a_host_that_stops_delivers_what_it_holds),
         cmocka_unit_test(a_receiver_that_stops_and_comes_back_gets_each_record_once),
+        cmocka_unit_test(a_host_that_is_stopping_takes_no_more_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

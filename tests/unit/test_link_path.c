@@ -205,6 +205,27 @@ static void a_time_out_lets_two_packets_of_the_base_size_out(void **state)
     path_dispose(&p);
 }
 
+static void another_end_that_is_found_elsewhere_is_asked_again_at_once(void **state)
+{
+    (void)state;
+    struct path p;
+    assert_int_equal(path_init(&p, 64, 0, 1472, START_NS), 0);
+    path_sent(&p, full, START_NS);
+    path_found(&p); /* nothing is overdue */
+    assert_false(path_must_probe(&p));
+    for (int i = 0; i < 5; i++) {
+        uint64_t at_ns = path_deadline_ns(&p);
+        path_expired(&p, at_ns, &nobody);
+        path_sent(&p, full, at_ns), path_sent(&p, full, at_ns);
+    }
+    assert_false(path_must_probe(&p));
+    assert_int_equal(path_unanswered(&p), 5);
+    path_found(&p);
+    assert_true(path_must_probe(&p));
+    assert_int_equal(path_unanswered(&p), 0);
+    path_dispose(&p);
+}
+
 static void a_full_map_stops_sending(void **state)
 {
     (void)state;
@@ -278,6 +299,7 @@ int main(void)
         cmocka_unit_test(a_path_that_shrinks_without_icmp_stalls_nothing),
         cmocka_unit_test(a_short_transfer_needs_no_time_out),
         cmocka_unit_test(a_time_out_lets_two_packets_of_the_base_size_out),
+        cmocka_unit_test(another_end_that_is_found_elsewhere_is_asked_again_at_once),
         cmocka_unit_test(a_full_map_stops_sending),
         cmocka_unit_test(a_moved_path_begins_anew_and_forgets_nothing_sent),
         cmocka_unit_test(an_ack_of_what_was_not_sent_is_malformed),
