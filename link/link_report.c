@@ -51,10 +51,7 @@ void link_trouble(struct link *l, int error, bool lasts)
         return;
     l->said = error;
     l->say_ns = now_ns + SAY_MORE_NS;
-    /* one that was never heard of may also be there and not know us: it gives no answer then, by design */
-    bool never = error == PE_LINK_SILENT && counter_read(&l->report.handshakes) == 0;
-    log_line(l->log, LOG_WARNING, "%s; it is tried again for ever%s", text,
-             never ? ". Is it there, is its key right here, and does a [peer] section there have ours?" : "");
+    log_line(l->log, LOG_WARNING, "%s; it is tried again for ever", text);
 }
 
 void link_heard(struct link *l)
