@@ -2,6 +2,9 @@
 
 #include "link/stream_limits.h"
 
+#define REWIND_BYTES (32 * 1024)  /* that are moved, at most */
+#define REWIND_FROM  (256 * 1024) /* from there on; > REWIND_BYTES, so that it is no move within itself */
+
 int receive_stream_init(struct receive_stream *s, uint64_t window, size_t max_record)
 {
     *s = (struct receive_stream){.max_record = max_record};
@@ -86,12 +89,29 @@ static void start_over(struct receive_stream *s)
     s->front = s->touched = 0;
 }
 
+/* The consumer has nothing of it. What is left, the front of a record and perhaps pieces, is moved to the
+ * ring's front if it is little, and far enough from there: so the memory that is in use stays small, and
+ * warm. */
+static void rewind_ring(struct receive_stream *s)
+{
+    uint64_t left = s->highest - s->freed, place = (s->freed + s->shift) & (s->ring.size - 1);
+    if (left > REWIND_BYTES || place < REWIND_FROM || place + left > s->ring.size)
+        return;
+    memcpy(s->ring.base, at(s, s->freed), left);
+    s->shift = 0 - s->freed;
+    if (s->front > 0)
+        s->touched = s->ring.size; /* at most */
+    s->front = 0;
+}
+
 void receive_stream_free(struct receive_stream *s, uint64_t bytes)
 {
     assert(bytes <= s->handed - s->freed);
     s->freed += bytes;
     if (s->freed == s->highest)
         start_over(s);
+    else if (s->freed == s->handed)
+        rewind_ring(s);
 }
 
 void receive_stream_trim(struct receive_stream *s)

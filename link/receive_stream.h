@@ -10,7 +10,8 @@
  *
  * A record is handed on once, as part of a span that is contiguous in memory whatever it was cut into on the
  * way. Memory is bounded by the ring; the sender may send no further than `credit`. The ring starts at its
- * front again whenever it is empty, so that a stream whose consumer keeps up stays in the processor's cache.
+ * front again whenever it is empty, or nearly so with nothing of it in the consumer's hands, so that a stream
+ * whose consumer keeps up stays in the processor's cache.
  * What was freed of a ring that is never empty stays in use until receive_stream_trim: `touched` is how much
  * that may be, and what is held. */
 #ifndef PURE_LINK_RECEIVE_STREAM_H
