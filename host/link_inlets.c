@@ -377,9 +377,10 @@ static void records(void *context, struct inlet *inlet, uint64_t first, struct s
     uint64_t time_ms = at_once ? io_wall_ms(li->options.loop->io) : 0;
     while (at_once && s->inlet && s->next < s->inlet->stream.next)
         at_once = put_piece(s, time_ms);
+    inbox_push(&app->app->links); /* the owner need not wait for what this round has still to send */
     if (s->inlet && s->next < s->inlet->stream.next)
         line_add(&app->waiting, LINE_WAITING, s);
-    loop_want(li->options.loop, &app->task); /* to push, and to tell */
+    loop_want(li->options.loop, &app->task);
     stream_release(s);
 }
 
