@@ -54,6 +54,13 @@ uint32_t path_datagram(const struct path *p)
     return p->loss.pto_count > 0 ? MTU_BASE : p->mtu.current;
 }
 
+/* What the pacer gathers before it lets go on: whatever wakes the owner meanwhile, it sends batches, not
+ * datagrams. */
+static uint64_t enough(const struct path *p)
+{
+    return max_u64(p->pacer.burst_bytes / 2, path_datagram(p));
+}
+
 uint64_t path_room(const struct path *p, uint64_t now_ns)
 {
     uint32_t datagram = path_datagram(p);
@@ -63,9 +70,9 @@ uint64_t path_room(const struct path *p, uint64_t now_ns)
         return datagram;
     uint64_t window = congestion_room(&p->congestion, p->sent.bytes_in_flight);
     uint64_t paced = pacer_room(&p->pacer, now_ns);
-    if (window < datagram || paced == 0)
+    if (window < datagram || paced < datagram || (p->gathering && paced < enough(p) - enough(p) / 8))
         return 0;
-    return min_u64(window, max_u64(paced, datagram));
+    return min_u64(window, paced);
 }
 
 bool path_asks(const struct path *p)
@@ -82,7 +89,7 @@ uint64_t path_when_ns(const struct path *p, uint64_t now_ns)
         return now_ns;
     if (!sent_room(&p->sent) || congestion_room(&p->congestion, p->sent.bytes_in_flight) < path_datagram(p))
         return NEVER;
-    return max_u64(now_ns + 1, pacer_when_ns(&p->pacer, p->pacer.burst_bytes / 2, now_ns));
+    return max_u64(now_ns + 1, pacer_when_ns(&p->pacer, enough(p), now_ns));
 }
 
 /* Data keeps the window full: a probe goes beyond it, by less than once, and what follows waits for it. */
@@ -100,6 +107,7 @@ uint64_t path_sent(struct path *p, struct sent_commit_options options, uint64_t 
     if (options.eliciting) {
         congestion_sent(&p->congestion, p->sent.bytes_in_flight, &p->loss.rtt, now_ns);
         pacer_sent(&p->pacer, options.bytes, now_ns);
+        p->gathering = pacer_room(&p->pacer, now_ns) < path_datagram(p);
         p->probes -= p->probes > 0;
         p->unasked_bytes = options.asks ? 0 : p->unasked_bytes + options.bytes;
     }

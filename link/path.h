@@ -30,6 +30,7 @@ struct path {
     uint64_t moved_at;      /* packets below this number left on another path */
     uint64_t lost_packets;  /* declared lost so far, MTU probes too */
     uint64_t unasked_bytes; /* sent since a packet last asked to be acknowledged at once */
+    bool gathering;         /* the pacer let out all it had: nothing leaves until there is enough again */
     uint32_t probes;        /* packets that a probe time-out still allows, whatever window and pacer say */
 };
 
