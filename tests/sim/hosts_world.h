@@ -58,7 +58,7 @@ struct world_host {
     char name[16], address[16], endpoint[24];
     unsigned index;      /* in the world */
     char text[8192];     /* the configuration, but for the head that world_start writes */
-    const char *without; /* the path of a module that does not load for now, or NULL */
+    const char *without; /* the path of a module that does not load in this life, or NULL */
     struct config config;
     struct host *host; /* NULL: it does not run */
     int log_fd;        /* a pipe; lasts over restarts */
