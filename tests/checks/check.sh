@@ -90,7 +90,7 @@ run_tests() {
 # Each promise is a line that says ok, FAILED or skipped.
 check_links() {
     local log=$logs/links-$1.log bad
-    timeout -k 5 240 tests/checks/links.sh "$1" >"$log" 2>&1 || echo "exit status $?" >>"$log"
+    timeout -k 5 600 tests/checks/links.sh "$1" >"$log" 2>&1 || echo "exit status $?" >>"$log"
     bad=$(grep -c '^FAILED ' "$log")
     tail -n 1 "$log" | grep -q '^exit status' && [ "$bad" -eq 0 ] && bad=1
     passed=$((passed + $(grep -c '^ok ' "$log")))

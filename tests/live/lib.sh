@@ -38,6 +38,11 @@ within() {
     done
 }
 
+# The log of a host has so many lines with that in them. It is written behind what happens: wait for it.
+said() { # HOST TEXT COUNT
+    [ "$(lines_of "$1" "$2")" = "$3" ]
+}
+
 # --- results ---
 
 ok() {

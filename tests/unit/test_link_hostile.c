@@ -336,7 +336,8 @@ static struct standing standing_of(void)
     for (unsigned i = 0; i < 2; i++) {
         const struct link_peer *peer = w.listener.receiver.peers[i];
         memcpy(s.associations[i], w.listener.receiver.responder.peers[i].association, LINK_ASSOCIATION_BYTES);
-        s.sources[i] = peer->source;
+        s.sources[i].address = peer->source.address; /* by field: what pads them may be anything */
+        s.sources[i].len = peer->source.len;
         s.stored[i] = w.sender[i].streams[0].stored;
         s.received[i] = peer->inlets.session_received;
     }
