@@ -27,7 +27,7 @@
     X(PE_STORED_NUMBER, "the receiver says it has stored what it was not sent")     \
     X(PE_NO_APP, "the receiver has no such app")                                    \
     X(PE_NOT_ALLOWED, "this host may not send to that app")                         \
-    X(PE_NO_ROOM, "the receiver has no room for it at the moment")                       \
+    X(PE_NO_ROOM, "the receiver has no room for it at the moment")                  \
     X(PE_STREAM_GAP, "records are missing before these")                            \
     X(PE_STREAM_RETIRED, "the stream's epoch has been replaced by a newer one")     \
     X(PE_NOT_AUTHENTIC, "not authentic")                                            \
