@@ -4,10 +4,11 @@
  *     stream's ring ──copy, a piece──▶ the app's second inbox ──▶ its owner
  *     STORED, REFUSED ◀── once a round and stream ── results ◀──────┘
  *
- * Each linked app is a task on the listener's loop. A round takes the results that are there, tells the
- * streams, and puts pieces of the streams that wait, in turn, while the inbox has room; then it pushes once.
- * A piece's ring memory is freed when it is copied. What finds no room stays in its stream's ring, so the
- * credit closes: nothing is dropped, and whatever waits is bounded by the rings and the inbox.
+ * Records go on as they come, while nobody waits for the app's inbox and it has room; the app hears of them
+ * at once. Each linked app is also a task on the listener's loop. A round takes the results that are there,
+ * tells the streams, and puts pieces of the streams that wait, in turn, while there is room; then it pushes
+ * once. A piece's ring memory is freed when it is copied. What finds no room stays in its stream's ring, so
+ * the credit closes: nothing is dropped, and whatever waits is bounded by the rings and the inbox.
  *
  * A stream's cursor is known by the sender's key ("link KEY/APP/OUTPUT", host/streams.h); the app sees the
  * name that this host's configuration gives the peer ("PEER/APP/OUTPUT"). Exactly once is the cursor's doing:

@@ -5,7 +5,8 @@
  *     burst = what the rate gives in 2 ms, but from ten datagrams up to a segmentation batch, and at least
  * one
  *
- * The last packet may overdraw: what is missing is paid before the next. */
+ * The last packet may overdraw: what is missing is paid before the next. (A path does not let it, and gathers
+ * half a burst before it goes on: path.h.) */
 #ifndef PURE_LINK_PACER_H
 #define PURE_LINK_PACER_H
 
