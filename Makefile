@@ -45,7 +45,7 @@ endif
 
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 
-LIB_SRC := $(wildcard core/*.c uring/*.c link/*.c wire/*.c) $(filter-out host/main.c,$(wildcard host/*.c))
+LIB_SRC := $(wildcard core/*.c journal/*.c uring/*.c link/*.c wire/*.c) $(filter-out host/main.c,$(wildcard host/*.c))
 SIM_SRC := $(wildcard tests/sim/*.c)
 EPOLL_SRC := $(filter-out %/main.c,$(wildcard experiments/epoll/*.c))
 PATH_SRC := $(addprefix experiments/path/,path.c control.c icmp.c)
@@ -186,7 +186,7 @@ include experiments/bench.mk
 bench: | deps-bench
 
 format: deps-check
-	clang-format-14 -i $$(find core uring link wire host tests experiments -name '*.[ch]')
+	clang-format-14 -i $$(find core journal uring link wire host tests experiments -name '*.[ch]')
 
 clean:
 	rm -rf build

@@ -50,7 +50,11 @@
     X(PE_APP_SUSPENDED, "the app is suspended")                                     \
     X(PE_CONFIG, "the configuration is wrong")                                      \
     X(PE_KERNEL, "the kernel refuses io_uring")                                     \
-    X(PE_STOPPING, "the host is stopping")
+    X(PE_STOPPING, "the host is stopping")                                          \
+    X(PE_JOURNAL, "the journal is damaged there")                                   \
+    X(PE_JOURNAL_VERSION, "written by a newer version of pure-host")                \
+    X(PE_JOURNAL_LOCKED, "another process uses the store")                          \
+    X(PE_JOURNAL_FAILED, "the store has failed: what is not stored cannot be")
 
 enum pure_error {
     PE_FIRST = -8192,

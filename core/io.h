@@ -39,6 +39,14 @@ enum io_kind {
     IO_WRITE,    /* likewise to one: the write end of a pipe with no other writer, or a non-blocking one */
     IO_SHUTDOWN, /* the sending half, after what was queued before it completed: result 0 */
     IO_CLOSE,    /* result 0; nothing may be in flight on the descriptor */
+    /* Files. `offset`s are the operation's own; several may be in flight on a descriptor */
+    IO_FILE_OPEN,     /* `name` in the directory `fd`: result is a descriptor (O_CLOEXEC) */
+    IO_FILE_ALLOCATE, /* sets aside the first `offset` bytes of it: result 0; -EOPNOTSUPP where that cannot be
+                       */
+    IO_FILE_READ,     /* result may be short: at the end of the file it is */
+    IO_FILE_WRITE,    /* durable when it completes (RWF_DSYNC, Linux 4.7): result may be short */
+    IO_FILE_SYNC,     /* a file, or a directory: the names in it. Result 0 */
+    IO_FILE_UNLINK,   /* `name` in the directory `fd`: result 0 */
     /* UDP. All of `data`, or an error. Many may be in flight; they leave in order while there is room */
     IO_DATAGRAM_SEND,
     /* UDP, multishot, into the back end's buffers. Result: bytes of a datagram, or of a run; 0: an empty one.
@@ -69,7 +77,13 @@ struct io_op {
     socklen_t address_len; /* IO_CONNECT */
     union {
         struct sockaddr_storage address; /* IO_CONNECT */
-        struct {                         /* IO_SEND: parts[0, message.msg_iovlen) */
+        struct {                         /* IO_FILE_… */
+            uint64_t offset;
+            const char *name; /* the owner's memory, until the last completion */
+            int flags;        /* of openat */
+            unsigned mode;
+        } file;
+        struct { /* IO_SEND: parts[0, message.msg_iovlen) */
             struct msghdr message;
             struct iovec parts[IO_SEND_PARTS];
         } send;
@@ -260,6 +274,24 @@ static inline void io_prepare_connect(struct io_op *op, int fd, const struct soc
     io_prepare(op, IO_CONNECT, fd, done);
     memcpy(&op->address, address, len);
     op->address_len = len;
+}
+
+/* READ, WRITE: `size` bytes at `offset` of the file. ALLOCATE: `offset` bytes. SYNC: neither. */
+static inline void io_prepare_file(struct io_op *op, enum io_kind kind, int fd, void *data, uint32_t size,
+                                   uint64_t offset, io_done *done)
+{
+    io_prepare_memory(op, kind, fd, data, size, done);
+    op->file.offset = offset;
+}
+
+/* OPEN, UNLINK: `name` is the owner's. `flags` and `mode` of OPEN as openat takes them. */
+static inline void io_prepare_name(struct io_op *op, enum io_kind kind, int directory, const char *name,
+                                   int flags, unsigned mode, io_done *done)
+{
+    io_prepare(op, kind, directory, done);
+    op->file.name = name;
+    op->file.flags = flags;
+    op->file.mode = mode;
 }
 
 /* The parts are copied, not what they point at. */

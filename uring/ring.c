@@ -12,6 +12,7 @@
 #include "uring/ring.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/sockios.h>
 #include <linux/futex.h>
@@ -130,6 +131,25 @@ static void prepare(struct io_uring_sqe *sqe, struct io_op *op)
         break;
     case IO_CLOSE:
         io_uring_prep_close(sqe, op->fd);
+        break;
+    case IO_FILE_OPEN:
+        io_uring_prep_openat(sqe, op->fd, op->file.name, op->file.flags | O_CLOEXEC, op->file.mode);
+        break;
+    case IO_FILE_ALLOCATE:
+        io_uring_prep_fallocate(sqe, op->fd, 0, 0, (off_t)op->file.offset);
+        break;
+    case IO_FILE_READ:
+        io_uring_prep_read(sqe, op->fd, op->data, op->size, op->file.offset);
+        break;
+    case IO_FILE_WRITE:
+        io_uring_prep_write(sqe, op->fd, op->data, op->size, op->file.offset);
+        sqe->rw_flags = RWF_DSYNC;
+        break;
+    case IO_FILE_SYNC:
+        io_uring_prep_fsync(sqe, op->fd, 0);
+        break;
+    case IO_FILE_UNLINK:
+        io_uring_prep_unlinkat(sqe, op->fd, op->file.name, 0);
         break;
     case IO_DATAGRAM_SEND:
         io_uring_prep_sendmsg(sqe, op->fd, &op->datagram.message, MSG_NOSIGNAL);

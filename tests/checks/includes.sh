@@ -1,5 +1,5 @@
 #!/bin/bash
-# Which folder may include which: core no sibling; uring, link and wire only core; host all of them; tests
+# Which folder may include which: core no sibling; uring, link, wire and journal only core; host all of them; tests
 # and experiments anything, but nothing includes them. Prints each wrong include; --self-test breaks each rule
 # in a scratch tree and looks whether it is found.
 #
@@ -10,8 +10,9 @@ set -u
 rules="core:core
 uring:uring core
 link:link core
+journal:journal core
 wire:wire core
-host:host uring link wire core"
+host:host uring link wire journal core"
 
 wrong_includes() {
     local root=$1 folder allowed pattern found=1
@@ -30,8 +31,8 @@ self_test() {
     local scratch folder include
     scratch=$(mktemp -d) || return 1
     trap 'rm -rf "$scratch"' RETURN
-    mkdir "$scratch"/{core,uring,link,wire,host}
-    printf '#include "core/io.h"\n#include <stdio.h>\n' | tee "$scratch"/{core,uring,link,wire,host}/good.c >/dev/null
+    mkdir "$scratch"/{core,uring,link,wire,journal,host}
+    printf '#include "core/io.h"\n#include <stdio.h>\n' | tee "$scratch"/{core,uring,link,wire,journal,host}/good.c >/dev/null
     printf '#include "uring/uring.h"\n#include "link/noise.h"\n#include "wire/http.h"\n#include "host/app.h"\n' >>"$scratch/host/good.c"
     if wrong_includes "$scratch"; then
         echo "self-test: a right include is refused"
@@ -59,6 +60,9 @@ wire link/noise.h
 wire uring/uring.h
 wire host/app.h
 wire experiments/epoll/epoll.h
+journal uring/uring.h
+journal host/app.h
+wire journal/frame.h
 host tests/sim/sim.h
 host experiments/epoll/epoll.h
 host app.h
