@@ -83,7 +83,7 @@ void app_journal_dispose(struct owned_app *a);
 
 /* The `each` of store_replay, for this app. 0; PE_APP_FAILED: the state could not be rebuilt, PE_JOURNAL, a
  * negative errno. What there is besides the state is put back in any case. */
-int app_journal_restore(struct owned_app *a, const struct commit_head *head, const struct frame *frame,
+int app_journal_restore(struct owned_app *a, const struct commit_head *head, const struct journal_frame *frame,
                         struct span sections);
 /* After the last: the state is whole. 0 or a negative error of it. */
 int app_journal_restored(struct owned_app *a);
