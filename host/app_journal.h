@@ -112,4 +112,7 @@ void app_journal_work(struct owned_app *a);
  * take effect then, whether there is a frame or not. */
 void app_journal_commit(struct owned_app *a, bool marked);
 
+/* The host stops, and turns have ended: journals what receivers have stored. */
+void app_journal_stop(struct owned_app *a);
+
 #endif

@@ -176,7 +176,7 @@ static bool outlets_ended(const struct host_thread *t)
         ended = ended && (h->links[i].loop != &t->loop || link_stopped(&h->links[i]));
     if (h->listening && h->listener.loop == &t->loop)
         ended = ended && link_listener_stopped(&h->listener);
-    return ended && host_journal_stopped(t);
+    return ended;
 }
 
 static void stop_outlets(struct host_thread *t)
@@ -192,17 +192,18 @@ static void stop_outlets(struct host_thread *t)
     }
     if (h->listening && h->listener.loop == &t->loop)
         link_listener_stop(&h->listener);
-    host_stop_journal(t);
 }
 
 /* The last steps of a loop: its wires close their connections, its links and the listener end their sessions,
- * so that nothing is in flight when their memory goes. */
+ * its journal writes what there is and seals its segment, so that nothing is in flight when their memory
+ * goes. */
 static int end_outlets(struct host_thread *t)
 {
     stop_outlets(t);
+    host_stop_journal(t);
     uint64_t ends_ns = t->loop.now_ns + END_NS;
     int error = 0;
-    while (error == 0 && !outlets_ended(t) && t->loop.now_ns < ends_ns) {
+    while (error == 0 && !(outlets_ended(t) && host_journal_stopped(t)) && t->loop.now_ns < ends_ns) {
         timer_set(&t->loop.timers, &t->end_timer, ends_ns);
         error = loop_step(&t->loop);
     }
@@ -330,8 +331,11 @@ int host_run(struct host *h)
 void host_end(struct host *h)
 {
     front_abort(&h->front);
-    for (unsigned i = 0; i < h->thread_count; i++)
+    for (unsigned i = 0; i < h->thread_count; i++) {
         stop_outlets(&h->threads[i]);
+        if (host_stopped(h))
+            host_stop_journal(&h->threads[i]);
+    }
     log_writer_stop(&h->log_writer);
 }
 
@@ -339,6 +343,7 @@ bool host_ended(const struct host *h)
 {
     bool ended = front_stopped(&h->front) && log_writer_stopped(&h->log_writer);
     for (unsigned i = 0; i < h->thread_count; i++)
-        ended = ended && outlets_ended(&h->threads[i]);
+        ended = ended && outlets_ended(&h->threads[i]) &&
+                (!host_stopped(h) || host_journal_stopped(&h->threads[i]));
     return ended;
 }

@@ -229,6 +229,11 @@ void host_stop_journal(struct host_thread *t)
     struct host_journal *journal = journal_of(t);
     if (!journal)
         return;
+    for (unsigned i = 0; i < t->host->app_count; i++) {
+        struct owned_app *a = &t->host->apps[i];
+        if (a->loop == journal->loop && a->journal.on)
+            app_journal_stop(a);
+    }
     if (journal->writing)
         journal_stop(&journal->writer);
     if (journal->reading)
