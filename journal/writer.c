@@ -4,7 +4,7 @@
 #include <errno.h>
 
 /* Seals that one HEADER names; more wait for the next one. */
-#define HEADER_SEALS     64
+#define HEADER_SEALS     256
 #define HEADER_BYTES_MAX (FRAME_HEAD + 16 + HEADER_SEALS * sizeof(struct journal_place) + FRAME_ALIGN)
 
 static unsigned filling(const struct journal_writer *w)
@@ -38,11 +38,11 @@ void writer_full(struct journal_writer *w, bool *why, int error)
 {
     uint64_t now_ns = w->options.loop->now_ns;
     bool before = w->no_segment || w->no_space;
+    if (w->failure)
+        return;
     *why = true;
     counter_add(&w->counters.full, 1);
     timer_set(&w->options.loop->timers, &w->retry, now_ns + JOURNAL_RETRY_NS);
-    if (w->failure)
-        return;
     atomic_store_explicit(&w->error, error, memory_order_relaxed);
     if (before)
         return;
@@ -227,12 +227,13 @@ void journal_join(struct journal_writer *w, struct journal_member *member, uint6
         *w->members_end[which] = member;
         w->members_end[which] = &member->next[which];
     }
+    bool now = due_ns <= w->options.loop->now_ns;
     if (due_ns < w->due_ns) {
         w->due_ns = due_ns;
-        timer_set(&w->options.loop->timers, &w->due, due_ns);
+        timer_set(&w->options.loop->timers, &w->due, now ? NEVER : due_ns);
     }
     size_t size = filling_frames(w)->size;
-    if (due_ns == 0 || size >= JOURNAL_BATCH_BYTES || (size == 0 && !w->writing) || w->failure)
+    if (now || size >= JOURNAL_BATCH_BYTES || (size == 0 && !w->writing) || w->failure)
         want_round(w);
 }
 
@@ -366,9 +367,9 @@ static int put_header(struct journal_writer *w, struct frame_buffer *b)
     uint8_t header[HEADER_BYTES_MAX];
     size_t frames = b->size;
     uint32_t count = store_take_seals(w->options.store, seals, HEADER_SEALS);
-    header_write(b, io_wall_ms(w->options.loop->io), seals, count);
-    if (b->error < 0)
-        return b->error;
+    int error = header_write(b, io_wall_ms(w->options.loop->io), seals, count);
+    if (error < 0)
+        return error;
     size_t size = b->size - frames;
     assert(size <= sizeof header);
     memcpy(header, b->data + frames, size);
