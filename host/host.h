@@ -27,11 +27,7 @@ struct host_options {
     void (*unload_module)(void *context, void *handle);
     /* Bytes that nobody can guess: epochs, and what spreads retries. */
     void (*fill_random)(void *context, void *bytes, size_t size);
-<<<<<<< HEAD
-    struct files *files; /* what the store is opened with; NULL: the system's */
-=======
     struct files *files;  /* the calls that block with which it opens its store; NULL: the system's */
->>>>>>> 52355abadbe09a359087bc7f196440c6116dd9f0
     uint32_t descriptors; /* the most this process may have open; 0: any number. Too few for all connections
                              of the configuration: the front takes fewer, and the log says so */
     bool log_for_people;  /* lines with time and level, rather than with the journal's "<4>" */

@@ -391,7 +391,7 @@ static int note_frames(struct journal_writer *w, const struct frame_buffer *b)
     int error = 0;
     for (size_t at = 0; at < b->size && error == 0;) {
         const uint8_t *head = b->data + at;
-        struct frame frame = {.kind = head[12],
+        struct journal_frame frame = {.kind = head[12],
                               .size = load_u32(head + 8),
                               .store = w->options.store->id,
                               .segment = w->segment->number,
