@@ -20,6 +20,13 @@ void outlet_dispose(struct outlet *o)
     pthread_mutex_destroy(&o->report.lock);
 }
 
+void outlet_start(struct outlet *o, uint64_t stored, uint64_t sent_before)
+{
+    record_queue_start(&o->queue, stored);
+    atomic_store_explicit(&o->report.stored, stored, memory_order_relaxed);
+    o->sent_before = sent_before;
+}
+
 bool outlet_wait(struct outlet *o, uint64_t most_bytes)
 {
     record_queue_see_freed(&o->queue);
@@ -36,13 +43,24 @@ bool outlet_wait(struct outlet *o, uint64_t most_bytes)
     return false;
 }
 
+struct stream_position outlet_look(struct outlet *o)
+{
+    uint64_t freed = o->queue.freed.records;
+    struct stream_position published = record_queue_see_published(&o->queue);
+    if (o->queue.freed.records != freed) {
+        atomic_store_explicit(&o->report.stored, o->queue.freed.records, memory_order_relaxed);
+        board_post(o->producer, o->producer_slot);
+    }
+    return published;
+}
+
 void outlet_stored(struct outlet *o, struct stream_position to)
 {
     record_queue_free_to(&o->queue, to);
     atomic_store_explicit(&o->report.stored, to.records, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     uint64_t waits = atomic_load_explicit(&o->producer_waits, memory_order_relaxed);
-    if (waits && record_queue_see_published(&o->queue).bytes - to.bytes < waits)
+    if (waits && record_queue_glance(&o->queue).held_bytes < waits)
         board_post(o->producer, o->producer_slot);
 }
 

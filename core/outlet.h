@@ -16,7 +16,8 @@
 
 #include <pthread.h>
 
-#define OUTLET_NAME_MAX 64
+#define OUTLET_NAME_MAX   64
+#define OUTLET_REASON_MAX 128
 
 enum outlet_state {
     OUTLET_OK,       /* delivering, or nothing to deliver */
@@ -35,8 +36,28 @@ struct outlet_report {
     _Atomic uint64_t requests;       /* made */
     _Atomic uint64_t stored;         /* the stored number */
     _Atomic uint64_t bytes;          /* of bodies delivered */
+    _Atomic uint64_t dead;           /* records set aside, as they were always refused */
+    /* of its producer, where its records are journaled */
+    _Atomic uint64_t lost;   /* records that the disk has lost */
+    _Atomic uint64_t beyond; /* bytes that wait on the disk, beyond the queue */
     pthread_mutex_t lock;
     char text[200]; /* of the last error, for people; "" if none */
+};
+
+/* A record that its receiver always refuses, on its way from the deliverer to whoever keeps dead letters:
+ *
+ *     NONE -- the deliverer fills it, posts the producer --> ASKED
+ *     ASKED -- the producer has it for good, posts the consumer --> TAKEN
+ *     TAKEN -- the deliverer frees the record, goes on with the next --> NONE
+ *
+ * The record stays in the queue until it is freed. The fields are the writer's of the last step. */
+enum outlet_dead_state { OUTLET_DEAD_NONE, OUTLET_DEAD_ASKED, OUTLET_DEAD_TAKEN };
+
+struct outlet_dead {
+    _Atomic int state;                 /* enum outlet_dead_state: stored with release, read with acquire */
+    struct stream_position start, end; /* the record: number end.records, its bytes framed */
+    int status;                        /* of the last answer */
+    char reason[OUTLET_REASON_MAX];    /* what that said, for people; printable */
 };
 
 struct outlet {
@@ -45,6 +66,10 @@ struct outlet {
     char app[OUTLET_NAME_MAX];
     char output[OUTLET_NAME_MAX];
     uint32_t max_record; /* bytes */
+    bool keeps_dead;     /* the producer's owner answers `dead`; else it is not asked. Set before loops run */
+    /* Records up to this number may have been sent by an earlier life of the host under the same epoch: a
+     * receiver may know more than it was sent in this one. 0: there was none. Set before loops run. */
+    uint64_t sent_before;
     /* who is told of a push */
     struct board *consumer;
     uint32_t consumer_slot;
@@ -52,6 +77,7 @@ struct outlet {
     struct board *producer;
     uint32_t producer_slot;
     _Atomic uint64_t producer_waits; /* 0: no; else 1 + the most bytes held at which it is told */
+    struct outlet_dead dead;
     struct outlet_report report;
 };
 
@@ -61,6 +87,10 @@ int outlet_init(struct outlet *o, const char *kind, const char *app, const char 
                 uint32_t max_record);
 void outlet_dispose(struct outlet *o);
 
+/* Before loops run: records up to number `stored` are stored at the receiver, up to `sent_before` they may
+ * have been sent. The next one queued is number stored + 1. */
+void outlet_start(struct outlet *o, uint64_t stored, uint64_t sent_before);
+
 /* --- the producer --- */
 
 /* Appends a record to the turn's sends. 0, PE_TOO_LARGE, or PE_FULL. */
@@ -69,10 +99,24 @@ static inline int outlet_queue(struct outlet *o, const void *data, size_t size)
     return size > o->max_record ? PE_TOO_LARGE : record_queue_append(&o->queue, data, size);
 }
 
-/* The turn is committed: one publication and one notice for all its sends. */
+/* Turns are committed up to `to` (as record_queue_publish_to's): one publication and one notice for all their
+ * sends. */
+static inline void outlet_push_to(struct outlet *o, struct stream_position to)
+{
+    record_queue_publish_to(&o->queue, to);
+    board_post(o->consumer, o->consumer_slot);
+}
+
 static inline void outlet_push(struct outlet *o)
 {
-    record_queue_publish(&o->queue);
+    outlet_push_to(o, o->queue.tail);
+}
+
+/* Records up to number `records` are lost: record_queue_jump, and a notice. The producer gets one, too, once
+ * they are passed over. */
+static inline void outlet_jump(struct outlet *o, uint64_t records)
+{
+    record_queue_jump(&o->queue, records);
     board_post(o->consumer, o->consumer_slot);
 }
 
@@ -85,6 +129,10 @@ static inline bool outlet_over(const struct outlet *o)
 bool outlet_wait(struct outlet *o, uint64_t most_bytes);
 
 /* --- the consumer --- */
+
+/* Looks at what was pushed. Numbers that were lost are passed over as if they were stored: `freed` moves,
+ * with no bytes in between. Returns the position. */
+struct stream_position outlet_look(struct outlet *o);
 
 /* Everything before `to` is stored at its receiver. Tells the producer if it waits and there is room. */
 void outlet_stored(struct outlet *o, struct stream_position to);

@@ -9,7 +9,13 @@
  * as it likes and frees from the front. Each side publishes its position as one 64-bit word (32 bits of bytes
  * and 32 of records, both modulo 2^32) so that the other never sees halves of two; each extends what it reads
  * to 64 bits from what it knew before, which is right as long as less than 2^32 lies between: capacity is at
- * most 2^30. No call blocks or allocates. */
+ * most 2^30.
+ *
+ * Numbers that were lost are jumped over (record_queue_jump): a jump has a record part only. Its target is
+ * shared in full, beside the published word. It is made when the queue is empty, so both sides know where it
+ * is: at the last position that they know. There is at most one that the consumer has not seen.
+ *
+ * No call blocks or allocates. */
 #ifndef PURE_CORE_RECORD_QUEUE_H
 #define PURE_CORE_RECORD_QUEUE_H
 
@@ -38,12 +44,16 @@ struct record_queue {
     struct stream_position freed;
     /* shared: each written by one side only */
     _Alignas(CACHE_LINE) _Atomic uint64_t published_word;
+    _Atomic uint64_t jump; /* records before the place where the last jump ended; 0: there was none */
     _Alignas(CACHE_LINE) _Atomic uint64_t freed_word;
 };
 
 /* `capacity`: the most bytes held (framed), 1 to 2^30. Returns 0 or a negative errno. */
 int record_queue_init(struct record_queue *q, uint64_t capacity);
 void record_queue_dispose(struct record_queue *q);
+
+/* Before use: the stream's numbers begin behind `records`; that many count as freed. */
+void record_queue_start(struct record_queue *q, uint64_t records);
 
 /* --- the producer --- */
 
@@ -60,11 +70,27 @@ static inline void record_queue_commit(struct record_queue *q, size_t size)
 /* Appends a copy of a record. 0 or PE_FULL. */
 int record_queue_append(struct record_queue *q, const void *data, size_t size);
 
+/* Appends `records` records that are framed already. They fit: the caller has seen to it. */
+void record_queue_append_framed(struct record_queue *q, struct span framed, uint64_t records);
+
 /* Takes back everything after `to`, a position at or after `published` that the tail once had. */
 void record_queue_rollback(struct record_queue *q, struct stream_position to);
 
+/* Lets the consumer see all before `to`, a position at or after `published` that the tail once had. */
+void record_queue_publish_to(struct record_queue *q, struct stream_position to);
+
 /* Lets the consumer see all that was appended. */
-void record_queue_publish(struct record_queue *q);
+static inline void record_queue_publish(struct record_queue *q)
+{
+    record_queue_publish_to(q, q->tail);
+}
+
+/* Looks whether the consumer has freed all that was appended, and passed over the last jump. */
+bool record_queue_empty(struct record_queue *q);
+
+/* The records up to number `records` (above the tail's) are lost: the next one appended is the one behind
+ * them. Published at once. Only when record_queue_empty was true, and nothing was appended since. */
+void record_queue_jump(struct record_queue *q, uint64_t records);
 
 /* Looks at what the consumer has freed. Bytes held: tail.bytes - freed_seen.bytes. */
 void record_queue_see_freed(struct record_queue *q);
@@ -76,7 +102,8 @@ static inline uint64_t record_queue_held(const struct record_queue *q)
 
 /* --- the consumer --- */
 
-/* Looks at what the producer has published; returns the position. */
+/* Looks at what the producer has published; returns the position. A jump is passed over: then `freed`, which
+ * was all there had been, moves to its end. */
 struct stream_position record_queue_see_published(struct record_queue *q);
 
 /* The bytes [from, published), contiguous; `from` at or after `freed`. Valid until freed. */
@@ -95,7 +122,7 @@ struct record_queue_glance {
     uint32_t held_records;
 };
 
-/* Published and not yet freed, at about this moment. */
+/* Published and not yet freed, at about this moment; lost ones among them until the consumer has looked. */
 struct record_queue_glance record_queue_glance(struct record_queue *q);
 
 #endif

@@ -433,12 +433,14 @@ static unsigned take_results(struct linked_app *app)
 
 /* --- stored numbers --- */
 
+/* Of records that the app knows from an earlier stream only as they come (receive_stream_store). */
 static void tell(struct link_stream *s)
 {
-    if (!s->inlet || s->stored <= s->told)
+    uint64_t stored = s->inlet ? min_u64(s->stored, s->inlet->stream.next - 1) : 0;
+    if (stored <= s->told)
         return;
-    s->told = s->stored;
-    inlet_stored(s->inlet, s->stored);
+    s->told = stored;
+    inlet_stored(s->inlet, stored);
 }
 
 /* Records that lie in the ring are outstanding, too. How many bytes a step frees at the sender is taken from

@@ -50,6 +50,7 @@ static bool has_place(const struct outputs *o, const struct link_output *output)
 
 static void begin(struct outputs *o, struct link_output *output)
 {
+    output->anew = false;
     if (!has_place(o, output)) {
         output->state = OUTPUT_IDLE;
         return;
@@ -58,6 +59,34 @@ static void begin(struct outputs *o, struct link_output *output)
     output->opened_in = UINT64_MAX;
     send_stream_begin(&output->stream, output->place + output->life * o->places, LINK_STREAM_CREDIT);
     line_up(o, output);
+}
+
+static void end(struct outputs *o, struct link_output *output)
+{
+    output->state = OUTPUT_ENDING;
+    output->end = send_stream_end(&output->stream);
+    output->end_due = true;
+    o->ends_due++;
+}
+
+static void end_sent(struct outputs *o, struct link_output *output)
+{
+    o->ends_due -= output->end_due;
+    output->end_due = false;
+}
+
+/* A stream that is broken makes way for its next life. One whose OPEN was never sent is nobody's yet. (Of one
+ * whose OPEN was, the receiver knows: it has stored what there was when that was sent.) */
+static void mend(struct outputs *o, struct link_output *output)
+{
+    if (!output->stream.broken)
+        return;
+    if (output->opened_in == UINT64_MAX) {
+        begin(o, output);
+        return;
+    }
+    end(o, output);
+    output->anew = true;
 }
 
 int outputs_add(struct outputs *o, struct link_output *output, struct outlet *outlet,
@@ -93,8 +122,7 @@ static void see_rests(struct outputs *o)
 static void ended(struct outputs *o, struct link_output *output)
 {
     output->state = output->for_ever ? OUTPUT_DISABLED : OUTPUT_RESTING;
-    o->ends_due -= output->end_due;
-    output->end_due = false;
+    end_sent(o, output);
     see_holding(o, output);
     see_rests(o);
 }
@@ -110,7 +138,8 @@ void outputs_begin(struct outputs *o, uint32_t places, uint64_t session_credit)
     for (uint32_t i = 0; i < o->count; i++) {
         struct link_output *output = o->list[i];
         output->life = 0;
-        if (output->state == OUTPUT_ENDING)
+        end_sent(o, output);
+        if (output->state == OUTPUT_ENDING && !output->anew)
             ended(o, output);
         else if (output->state != OUTPUT_DISABLED)
             begin(o, output);
@@ -139,10 +168,7 @@ static uint64_t rest_ns(struct outputs *o, uint32_t refusals)
 
 static void stop(struct outputs *o, struct link_output *output, int error, bool for_ever, uint64_t now_ns)
 {
-    output->state = OUTPUT_ENDING;
-    output->end = send_stream_end(&output->stream);
-    output->end_due = true;
-    o->ends_due++;
+    end(o, output);
     output->for_ever = for_ever;
     output->rest_until_ns = now_ns + rest_ns(o, output->refusals++);
     o->hooks.refused(o->hooks.context, output, error, for_ever);
@@ -153,6 +179,7 @@ static void stop(struct outputs *o, struct link_output *output, int error, bool 
 void outputs_pushed(struct outputs *o, struct link_output *output)
 {
     send_stream_look(&output->stream);
+    mend(o, output);
     see_holding(o, output);
     line_up(o, output);
 }
@@ -184,8 +211,10 @@ static enum put put_piece(struct outputs *o, struct link_output *output, struct 
 {
     struct send_stream *s = &output->stream;
     uint64_t offset, session_room = o->session_credit - o->session_sent;
-    if (!send_stream_has_lost(s) && send_stream_fresh(s) == 0)
+    if (!send_stream_has_lost(s) && send_stream_fresh(s) == 0) {
         send_stream_look(s);
+        mend(o, output);
+    }
     uint64_t want = send_stream_next(s, session_room, &offset);
     if (want == 0 && !o->starved && send_stream_fresh(s) > 0)
         o->starved = output;
@@ -268,6 +297,8 @@ void outputs_acked(struct outputs *o, const struct sent_item *item)
         return;
     if (item->kind == SENT_OPEN && output->state == OUTPUT_OPENING)
         output->state = OUTPUT_OPEN;
+    else if (item->kind == SENT_END && output->state == OUTPUT_ENDING && output->anew)
+        end_rest(o, output);
     else if (item->kind == SENT_END && output->state == OUTPUT_ENDING)
         ended(o, output);
 }
@@ -293,6 +324,7 @@ static int store(struct outputs *o, struct link_output *output, uint64_t number)
     int error = send_stream_stored(&output->stream, number);
     if (error < 0 || output->stream.outlet->queue.freed.records == before)
         return error;
+    mend(o, output);
     see_holding(o, output);
     output->refusals = 0;
     o->hooks.stored(o->hooks.context, output);
@@ -307,7 +339,7 @@ void outputs_stored(struct outputs *o, const struct frame_stored *frame, uint64_
     int error = store(o, output, frame->stored);
     if (error < 0)
         stop(o, output, error, false, now_ns);
-    else if (send_stream_credit(&output->stream, frame->credit))
+    else if (streaming(output) && send_stream_credit(&output->stream, frame->credit))
         line_up(o, output);
 }
 

@@ -13,12 +13,13 @@ void send_stream_begin(struct send_stream *s, uint32_t number, uint64_t credit)
     s->sent = 0;
     s->credit = credit;
     s->live = true;
+    s->broken = false;
     ranges_clear(&s->lost);
 }
 
 uint64_t send_stream_end(struct send_stream *s)
 {
-    s->live = false;
+    s->live = s->broken = false;
     ranges_clear(&s->lost);
     return s->sent;
 }
@@ -26,8 +27,12 @@ uint64_t send_stream_end(struct send_stream *s)
 void send_stream_look(struct send_stream *s)
 {
     struct record_queue *q = &s->outlet->queue;
-    uint64_t before = q->published_seen.bytes;
-    struct stream_position published = record_queue_see_published(q);
+    uint64_t before = q->published_seen.bytes, freed = q->freed.records;
+    struct stream_position published = outlet_look(s->outlet);
+    if (q->freed.records != freed) { /* numbers were lost: no mark lies behind them */
+        s->marks_first = s->marks_end;
+        s->broken = s->live;
+    }
     if (published.bytes > before && s->marks_end - s->marks_first < SEND_STREAM_MARKS)
         s->marks[s->marks_end++ % SEND_STREAM_MARKS] = published;
 }
@@ -41,7 +46,7 @@ uint64_t send_stream_fresh(const struct send_stream *s)
 {
     uint64_t published = s->outlet->queue.published_seen.bytes - s->origin.bytes;
     uint64_t end = min_u64(published, s->credit);
-    return s->live && end > s->sent ? end - s->sent : 0;
+    return s->live && !s->broken && end > s->sent ? end - s->sent : 0;
 }
 
 uint64_t send_stream_next(const struct send_stream *s, uint64_t most_fresh, uint64_t *offset)
@@ -119,14 +124,19 @@ static struct stream_position place_of(struct send_stream *s, uint64_t number)
 int send_stream_stored(struct send_stream *s, uint64_t number)
 {
     struct record_queue *q = &s->outlet->queue;
+    bool known = number <= s->outlet->sent_before;
+    if (known)
+        number = min_u64(number, q->published_seen.records);
     if (number <= q->freed.records)
         return 0;
     if (number > q->published_seen.records)
         return PE_STORED_NUMBER;
     struct stream_position to = place_of(s, number);
-    if (to.bytes > (s->live ? s->origin.bytes + s->sent : s->sent_ever))
+    bool unsent = to.bytes > (s->live ? s->origin.bytes + s->sent : s->sent_ever);
+    if (unsent && !known)
         return PE_STORED_NUMBER;
     outlet_stored(s->outlet, to);
+    s->broken |= s->live && unsent;
     if (s->live)
         ranges_drop_below(&s->lost, freed_offset(s));
     return 0;

@@ -10,7 +10,11 @@
  *
  * A record's number says where it lies only by counting from a place known. Such places come for free: each
  * look at what the app has pushed gives one. STORED goes to the last of those marks before its number at once
- * and counts the rest, so that no record is counted twice, and none that is stored with its whole push. */
+ * and counts the rest, so that no record is counted twice, and none that is stored with its whole push.
+ *
+ * Offsets and numbers go together only as long as both go on without a gap. Where numbers were lost, or the
+ * receiver has records that were not sent under this number, the stream is `broken`: it has to end, and to
+ * begin anew. */
 #ifndef PURE_LINK_SEND_STREAM_H
 #define PURE_LINK_SEND_STREAM_H
 
@@ -30,6 +34,7 @@ struct send_stream {
     struct range lost_memory[SEND_STREAM_LOST];
     uint64_t sent_ever; /* queue position: as `sent`, over all numbers and associations */
     bool live;          /* between begin and end */
+    bool broken;        /* live, and of no more use: see above */
     /* publications seen that are not freed, oldest first: [marks_first, marks_end) modulo the array */
     struct stream_position marks[SEND_STREAM_MARKS];
     uint32_t marks_first, marks_end;
@@ -40,7 +45,7 @@ void send_stream_init(struct send_stream *s, struct outlet *outlet);
 /* Begins at the queue's front, under a new number, or in a new association. */
 void send_stream_begin(struct send_stream *s, uint32_t number, uint64_t credit);
 
-/* Looks at what was pushed. */
+/* Looks at what was pushed. Passing over numbers that were lost breaks a live stream. */
 void send_stream_look(struct send_stream *s);
 
 /* Bytes never sent that were seen by the last look and may be sent. */
@@ -65,8 +70,9 @@ const uint8_t *send_stream_take(struct send_stream *s, uint64_t offset, size_t s
 void send_stream_lost(struct send_stream *s, uint64_t offset, uint64_t size);
 
 /* The receiver has stored up to record `number`: the queue is freed to there. A receiver may remember more
- * than was sent under this number, but says so only of a stream that has ended. 0; PE_STORED_NUMBER: it
- * cannot have that, and nothing is done. */
+ * than was sent under this number, but says so only of a stream that has ended. From an earlier life of this
+ * host (outlet->sent_before) it may know more than is published: that is freed. If that is more than was
+ * sent, a live stream is broken. 0; PE_STORED_NUMBER: it cannot have that, and nothing is done. */
 int send_stream_stored(struct send_stream *s, uint64_t number);
 
 /* Returns whether it moved. */

@@ -36,9 +36,18 @@ static void report(struct wire *w, enum outlet_state state, int error, const cha
     outlet_report(&w->outlet, state, error, text, io_wall_ms(w->loop->io));
 }
 
+static void recover(struct wire *w)
+{
+    w->failures = 0;
+    w->rest_until_ns = 0;
+    backoff_reset(&w->backoff);
+    report(w, OUTLET_OK, 0, "");
+}
+
 /* A try went well. One line if the one before did not. */
 static void succeed(struct wire *w, uint64_t now_ns)
 {
+    w->refusals = 0;
     if (w->failures == 0)
         return;
     struct record_queue_glance held = record_queue_glance(&w->outlet.queue);
@@ -46,10 +55,7 @@ static void succeed(struct wire *w, uint64_t now_ns)
              "%s.%s: delivers again, after %.1f s and %llu failures; %u records (%u bytes) wait",
              w->outlet.app, w->outlet.output, (double)(now_ns - w->down_since_ns) / (double)NS_PER_S,
              (unsigned long long)w->failures, held.held_records, held.held_bytes);
-    w->failures = 0;
-    w->rest_until_ns = 0;
-    backoff_reset(&w->backoff);
-    report(w, OUTLET_OK, 0, "");
+    recover(w);
 }
 
 static void disable(struct wire *w, int error, const char *text)
@@ -97,6 +103,86 @@ void delivery_failed(struct wire *w, uint64_t now_ns, int error, const struct an
         rest(w, now_ns, error, a, text);
 }
 
+/* --- dead letters --- */
+
+bool delivery_asking(const struct wire *w)
+{
+    return atomic_load_explicit(&w->outlet.dead.state, memory_order_relaxed) != OUTLET_DEAD_NONE;
+}
+
+struct batch_limits delivery_limits(const struct wire *w)
+{
+    struct batch_limits limits = w->limits;
+    if (w->suspect > w->next.records)
+        limits.records = min_u64(limits.records, max_u64((w->suspect - w->next.records) / 2, 1));
+    return limits;
+}
+
+static bool is_refusal(const struct wire *w, uint16_t status)
+{
+    switch (status) {
+    case 401:
+    case 403:
+    case 407:
+    case 408:
+    case 410:
+    case 425:
+    case 429:
+        return false;
+    case 409:
+        return w->mode != WIRE_PURE;
+    default:
+        return status / 100 == 4;
+    }
+}
+
+static void ask(struct wire *w, const struct batch *batch, const struct answer *a)
+{
+    struct outlet_dead *dead = &w->outlet.dead;
+    dead->start = batch->start;
+    dead->end = batch->end;
+    dead->status = a->status;
+    snprintf(dead->reason, sizeof dead->reason, "%u %s", a->status, a->reason);
+    atomic_store_explicit(&dead->state, OUTLET_DEAD_ASKED, memory_order_release);
+    board_post(w->outlet.producer, w->outlet.producer_slot);
+}
+
+/* An answer that was no success. Of a batch the record is to be found that it is for. */
+static void see_refusal(struct wire *w, const struct wire_flight *flight, const struct answer *a)
+{
+    const struct batch *batch = &flight->batch;
+    if (w->attempts == 0 || !w->outlet.keeps_dead || delivery_asking(w))
+        return;
+    if (!is_refusal(w, a->status) || batch->start.bytes != w->outlet.queue.freed.bytes) {
+        w->refusals = 0;
+        return;
+    }
+    if (batch_count(batch) == 1 && ++w->refusals >= w->attempts) {
+        ask(w, batch, a);
+    } else if (batch_count(batch) > 1) {
+        w->suspect = batch->end.records;
+        w->promised = w->outlet.queue.freed;
+    }
+}
+
+void delivery_settle_dead(struct wire *w)
+{
+    struct outlet_dead *dead = &w->outlet.dead;
+    if (atomic_load_explicit(&dead->state, memory_order_acquire) != OUTLET_DEAD_TAKEN)
+        return;
+    uint64_t before = atomic_load_explicit(&w->outlet.report.dead, memory_order_relaxed);
+    if (power_of_two(before + 1))
+        log_line(w->log, LOG_WARNING, "%s.%s: record %llu is set aside, as it was refused: %s (%llu so far)",
+                 w->outlet.app, w->outlet.output, (unsigned long long)dead->end.records, dead->reason,
+                 (unsigned long long)before + 1);
+    counter_add(&w->outlet.report.dead, 1);
+    outlet_stored(&w->outlet, dead->end);
+    atomic_store_explicit(&dead->state, OUTLET_DEAD_NONE, memory_order_relaxed);
+    w->refusals = 0;
+    if (!w->disabled)
+        recover(w);
+}
+
 /* --- what answers mean --- */
 
 static void stored_to(struct wire *w, struct stream_position to, uint64_t body_bytes)
@@ -118,12 +204,13 @@ static struct stream_position behind(struct wire *w, const struct wire_flight *f
     return (struct stream_position){q->freed.bytes + scan.bytes, q->freed.records + scan.records};
 }
 
-/* The peer states that records up to number `stored` are stored, none that was not sent. The memory of a
- * request that is being sent is not freed under the kernel's hands: its own answer does that. True if records
- * became stored. */
+/* The peer states that records up to number `stored` are stored, none that was not sent. What of them is not
+ * published again after a restart will be known to it when it is sent. The memory of a request that is being
+ * sent is not freed under the kernel's hands: its own answer does that. True if records became stored. */
 static bool advance(struct wire *w, const struct wire_flight *flight, uint64_t stored)
 {
     const struct connection *c = &w->connection;
+    stored = min_u64(stored, w->outlet.queue.published_seen.records);
     if (c->phase == CONNECTION_OPEN && c->whole < c->begun) {
         const struct wire_flight *sending = &w->flights[c->whole % CONNECTION_PIPELINE_MAX];
         stored = min_u64(stored, sending->batch.start.records);
@@ -166,7 +253,8 @@ static void make_batches_smaller(struct wire *w, const struct wire_flight *fligh
 static void settle_numbered(struct wire *w, uint64_t now_ns, const struct wire_flight *flight,
                             const struct answer *a)
 {
-    bool impossible = a->has_stored && a->stored > w->sent_records;
+    uint64_t sent = max_u64(w->sent_records, w->outlet.sent_before);
+    bool impossible = a->has_stored && a->stored > sent;
     bool moved = a->has_stored && !impossible && advance(w, flight, a->stored);
     if (flight->series != w->series)
         return; /* sent before `next` went back: its failure is known already */
@@ -184,6 +272,7 @@ static void settle_numbered(struct wire *w, uint64_t now_ns, const struct wire_f
         return;
     }
     make_batches_smaller(w, flight, a);
+    see_refusal(w, flight, a);
     delivery_failed(w, now_ns, pure_failure_of(w, a), a);
 }
 
@@ -197,6 +286,7 @@ void delivery_answered(struct wire *w, uint64_t now_ns, const struct wire_flight
         succeed(w, now_ns);
     } else {
         make_batches_smaller(w, flight, a);
+        see_refusal(w, flight, a);
         delivery_failed(w, now_ns, failure_of(a), a);
     }
 }

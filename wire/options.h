@@ -28,6 +28,7 @@ struct wire_options {
     uint64_t batch_bytes;   /* pure, batch: most bytes of a body, unless one record alone is larger */
     uint32_t batch_records; /* pure, batch: most records of a body; 0: no limit */
     uint32_t pipeline;      /* requests in flight; 0: 2 for pure, else 1. Above 1 for pure only */
+    uint32_t attempts;      /* refusals of one record in a row, then it is a dead letter; 0: never */
     uint64_t progress_ns;   /* connecting or sending without progress; a lookup without an answer */
     uint64_t reply_ns;      /* from a request's last byte to the reply's head */
     uint64_t total_ns;      /* one exchange */
@@ -36,7 +37,7 @@ struct wire_options {
     uint64_t seed; /* of the jitter */
 };
 
-/* All limits to their defaults (256 KiB, no limit, 0, 10 s, 30 s, 5 min, 100 ms, 60 s), mode webhook, no
+/* All limits to their defaults (256 KiB, no limit, 0, 0, 10 s, 30 s, 5 min, 100 ms, 60 s), mode webhook, no
  * texts, no URL. */
 void wire_options_default(struct wire_options *options);
 

@@ -164,7 +164,7 @@ static void start_connecting(struct wire *w, uint64_t now_ns)
 static struct batch_limits lines_limits(const struct wire *w)
 {
     if (w->promised.bytes <= w->next.bytes)
-        return w->limits;
+        return delivery_limits(w);
     return (struct batch_limits){.bytes = w->lines_size, .records = w->promised.records - w->next.records};
 }
 
@@ -172,7 +172,8 @@ static int next_batch(struct wire *w, struct batch *batch)
 {
     const struct record_queue *q = &w->outlet.queue;
     if (w->mode == WIRE_PURE) {
-        *batch = batch_framed(q, w->next, &w->limits);
+        struct batch_limits limits = delivery_limits(w);
+        *batch = batch_framed(q, w->next, &limits);
     } else if (w->mode == WIRE_WEBHOOK) {
         *batch = batch_single(q, w->next);
     } else {
@@ -208,9 +209,17 @@ static void send_request(struct wire *w, uint64_t now_ns)
     stream_send(&w->stream, parts, batch.body.size > 0 ? 2 : 1);
 }
 
+/* What is published, with `next` at or behind `freed`. Numbers that were lost are passed over. */
+static void look(struct wire *w)
+{
+    outlet_look(&w->outlet);
+    if (w->next.bytes <= w->outlet.queue.freed.bytes)
+        w->next = w->outlet.queue.freed;
+}
+
 static bool waiting_records(struct wire *w)
 {
-    return record_queue_see_published(&w->outlet.queue).bytes > w->next.bytes;
+    return w->outlet.queue.published_seen.bytes > w->next.bytes && !delivery_asking(w);
 }
 
 static void go_on(struct wire *w, uint64_t now_ns)
@@ -286,6 +295,8 @@ static bool run(struct task *task, uint64_t now_ns)
     if (atomic_load_explicit(&w->hurried, memory_order_relaxed))
         w->rest_until_ns = min_u64(w->rest_until_ns, now_ns + DELIVERY_HURRIED_REST_NS);
     settle_answers(w, now_ns);
+    delivery_settle_dead(w);
+    look(w);
     if (c->phase == CONNECTION_CLOSED)
         settle_closed(w, now_ns);
     if (changing(w) && c->phase == CONNECTION_NONE)
@@ -330,6 +341,7 @@ static void set_destination(struct wire *w, const struct url *url)
 static void set_options(struct wire *w, const struct wire_options *o)
 {
     w->mode = o->mode;
+    w->attempts = o->attempts;
     set_limits(w, o);
     set_destination(w, &o->url);
 }

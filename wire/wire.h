@@ -16,7 +16,8 @@
  *     queue.freed <= next <= published      [freed, next) is in flight, [next, published) waits
  *
  * and are sent from there without a copy (but for NDJSON). Whatever goes wrong, `next` goes back to `freed`,
- * and the same records go again under the same numbers. */
+ * and the same records go again under the same numbers. Numbers that were lost (record_queue_jump) are passed
+ * over when nothing is in flight. */
 #ifndef PURE_WIRE_WIRE_H
 #define PURE_WIRE_WIRE_H
 
@@ -76,10 +77,16 @@ struct wire {
     struct stream_position
         promised;          /* batch: where the batch ended that begins at queue.freed, if it was sent
                               before: it goes again unchanged. Before that: not above queue.freed */
-    uint64_t sent_records; /* number of the last record ever sent; never decreases */
+    uint64_t sent_records; /* number of the last record sent in this life; never decreases */
     struct wire_flight flights[CONNECTION_PIPELINE_MAX]; /* of the connection's exchange n: [n % MAX] */
     uint32_t
         series; /* counts the times `next` went back: answers to older requests only tell what is stored */
+
+    /* Dead letters (delivery.h), for an outlet that keeps them and `attempts` above 0. */
+    uint32_t attempts;
+    uint32_t refusals; /* of the record behind queue.freed, sent alone, in a row */
+    uint64_t
+        suspect; /* number: one of the records behind queue.freed, up to this, is refused; else <= freed */
 
     struct backoff backoff;
     bool disabled;
