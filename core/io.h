@@ -39,10 +39,12 @@ enum io_kind {
     IO_WRITE,    /* likewise to one: the write end of a pipe with no other writer, or a non-blocking one */
     IO_SHUTDOWN, /* the sending half, after what was queued before it completed: result 0 */
     IO_CLOSE,    /* result 0; nothing may be in flight on the descriptor */
-    /* Files. `offset`s are the operation's own; several may be in flight on a descriptor */
+    /* Files. `offset`s are the operation's own; several may be in flight on a descriptor, and end in any
+     * order. All have to have ended before io_dispose: a kernel thread may be at their memory. What is
+     * cancelled may have been done, and may say EINTR */
     IO_FILE_OPEN,     /* `name` in the directory `fd`: result is a descriptor (O_CLOEXEC) */
-    IO_FILE_ALLOCATE, /* sets aside the first `offset` bytes of it: result 0; -EOPNOTSUPP where that cannot be
-                       */
+    IO_FILE_ALLOCATE, /* sets aside the first `offset` bytes, of zeros where nothing was written; the file is
+                       * that long then. Result 0; -EOPNOTSUPP where that cannot be */
     IO_FILE_READ,     /* result may be short: at the end of the file it is */
     IO_FILE_WRITE,    /* durable when it completes (RWF_DSYNC, Linux 4.7): result may be short */
     IO_FILE_SYNC,     /* a file, or a directory: the names in it. Result 0 */

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 
-#define SNAPSHOT_MAX   (64u << 20)
 #define LOG_MAX        (64u << 20)  /* more than the largest turn: one inbox */
 #define LOG_SETTLE_MIN (256u << 10) /* settled when larger than this and than half of the snapshot */
 
@@ -29,7 +28,7 @@ int app_state_open(struct app_state *s, const struct pure_app *app, const char *
                    size_t why_size)
 {
     *s = (struct app_state){.app = app, .arg = arg, .stateless = !app->snapshot};
-    sink_init(&s->snapshot, SNAPSHOT_MAX);
+    sink_init(&s->snapshot, APP_SNAPSHOT_MAX);
     sink_init(&s->log, LOG_MAX);
     why[0] = '\0';
     if (app->open(&s->state, arg, why, why_size)) {
@@ -70,15 +69,14 @@ int app_state_keep(struct app_state *s, const struct events *events)
     return pure_write(&s->log, events->bytes.data, events->bytes.size);
 }
 
-static int give_again(struct app_state *s, struct pure_turn *turn, const struct kept *kept,
-                      const uint8_t *strings)
+static int give_again(struct app_state *s, struct pure_turn *turn, const struct events *events)
 {
-    struct pure_event event = {.name = (const char *)strings,
-                               .source = (const char *)strings + kept->event_size,
-                               .number = kept->first,
-                               .time_ms = kept->time_ms};
-    const uint8_t *at = strings + kept->event_size + kept->source_size, *end = at + kept->bytes;
-    for (uint64_t i = 0; i < kept->records; i++, event.number++) {
+    struct pure_event event = {.name = events->event,
+                               .source = events->source,
+                               .number = events->first,
+                               .time_ms = events->time_ms};
+    const uint8_t *at = events->bytes.data, *end = at + events->bytes.size;
+    for (uint64_t i = 0; i < events->records; i++, event.number++) {
         struct span data;
         size_t framed = record_get(at, end, &data);
         assert(framed > 0);
@@ -91,25 +89,66 @@ static int give_again(struct app_state *s, struct pure_turn *turn, const struct 
     return 0;
 }
 
+/* The run kept at `*at` of the log, which moves behind it. */
+static struct events kept_at(const struct app_state *s, size_t *at)
+{
+    struct kept kept;
+    memcpy(&kept, s->log.data + *at, sizeof kept);
+    const uint8_t *event = s->log.data + *at + sizeof kept, *source = event + kept.event_size,
+                  *bytes = source + kept.source_size;
+    *at += sizeof kept + kept.event_size + kept.source_size + kept.bytes;
+    return (struct events){.event = (const char *)event,
+                           .source = (const char *)source,
+                           .first = kept.first,
+                           .time_ms = kept.time_ms,
+                           .bytes = span_of(bytes, kept.bytes),
+                           .records = kept.records};
+}
+
+/* As it was when it was opened. */
+static int open_again(struct app_state *s)
+{
+    char why[100];
+    s->app->close(s->state);
+    s->state = NULL;
+    if (s->app->open(&s->state, s->arg, why, sizeof why) == 0)
+        return 0;
+    s->app = NULL; /* there is nothing left to close */
+    return PE_APP_FAILED;
+}
+
 int app_state_undo(struct app_state *s, struct pure_turn *turn)
 {
     if (s->stateless)
         return 0;
-    char why[100];
-    s->app->close(s->state);
-    s->state = NULL;
-    if (s->app->open(&s->state, s->arg, why, sizeof why)) {
-        s->app = NULL; /* there is nothing left to close */
-        return PE_APP_FAILED;
-    }
-    int error = s->app->restore(s->state, s->snapshot.data, s->snapshot.size) ? PE_APP_FAILED : 0;
+    int error = open_again(s);
+    if (error == 0 && s->app->restore(s->state, s->snapshot.data, s->snapshot.size))
+        error = PE_APP_FAILED;
     turn->replaying = true;
     for (size_t at = 0; error == 0 && at < s->log.size;) {
-        struct kept kept;
-        memcpy(&kept, s->log.data + at, sizeof kept);
-        error = give_again(s, turn, &kept, s->log.data + at + sizeof kept);
-        at += sizeof kept + kept.event_size + kept.source_size + kept.bytes;
+        struct events events = kept_at(s, &at);
+        error = give_again(s, turn, &events);
     }
+    turn->replaying = false;
+    return error;
+}
+
+int app_state_restore(struct app_state *s, struct span snapshot)
+{
+    if (s->stateless)
+        return 0;
+    int error = open_again(s);
+    if (error == 0 && s->app->restore(s->state, snapshot.data, snapshot.size))
+        error = PE_APP_FAILED;
+    return error;
+}
+
+int app_state_replay(struct app_state *s, struct pure_turn *turn, const struct events *events)
+{
+    if (s->stateless)
+        return 0;
+    turn->replaying = true;
+    int error = give_again(s, turn, events);
     turn->replaying = false;
     return error;
 }

@@ -19,6 +19,8 @@ struct events {
     uint64_t records;
 };
 
+#define APP_SNAPSHOT_MAX (64u << 20) /* bytes */
+
 struct app_state {
     const struct pure_app *app;
     const char *arg;
@@ -42,6 +44,12 @@ int app_state_snapshot(struct app_state *s);
 
 /* Puts the state back to what the kept events make of it. 0 or PE_APP_FAILED. */
 int app_state_undo(struct app_state *s, struct pure_turn *turn);
+
+/* Recovery: puts the state back to what an earlier host's snapshot says, before any event; gives events of an
+ * earlier life again. Events follow each other through app_state_replay, then app_state_snapshot. 0 or
+ * PE_APP_FAILED. */
+int app_state_restore(struct app_state *s, struct span snapshot);
+int app_state_replay(struct app_state *s, struct pure_turn *turn, const struct events *events);
 
 /* At the end of a turn. As app_state_keep. */
 int app_state_settle(struct app_state *s);

@@ -72,11 +72,11 @@ static int host_defaults(struct config *config, const char *path)
     config->request_ns = 30 * NS_PER_S;
     config->idle_ns = 60 * NS_PER_S;
     config->link_window = 16 << 20;
+    config->segment_bytes = 64 << 20;
     config->path = strdup(path);
     config->name = strdup(name);
     config->http = strdup(CONFIG_HTTP);
-    config->store = strdup("memory");
-    return config->path && config->name && config->http && config->store ? 0 : -ENOMEM;
+    return config->path && config->name && config->http ? 0 : -ENOMEM;
 }
 
 /* --- lines --- */
@@ -270,7 +270,7 @@ void config_dispose(struct config *config)
     free(config->name);
     free(config->http);
     value_dispose(config->token);
-    free(config->store);
+    free(config->store_path);
     free(config->link);
     free(config->key_path);
     value_dispose(config->key_text);

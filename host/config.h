@@ -14,6 +14,13 @@
 
 enum output_kind { OUTPUT_WIRE, OUTPUT_INNER, OUTPUT_LINK };
 
+/* When what an app takes and sends counts as stored. */
+enum app_durability {
+    DURABILITY_SYNC,     /* once it is on the disk */
+    DURABILITY_INTERVAL, /* at once; it is on the disk within the interval */
+    DURABILITY_MEMORY,   /* at once; it is never on the disk */
+};
+
 #define CONFIG_HTTP        "127.0.0.1:7070"
 #define CONFIG_HTTP_PORT   7070
 #define CONFIG_LINK_PORT   7071 /* as documented; none is listened at by default */
@@ -30,8 +37,13 @@ struct config_output {
     char *app;     /* [output APP.OUTPUT] */
     char *output;
     enum output_kind kind;
-    uint64_t queue_bytes; /* queue = 4M; most bytes held */
-    uint32_t max_record;  /* max_record = 1M, or a quarter of a smaller queue */
+    uint64_t queue_bytes;   /* queue = 4M; most bytes held */
+    uint32_t max_record;    /* max_record = 1M, or a quarter of a smaller queue */
+    uint64_t backlog_bytes; /* backlog = 1G: most bytes that wait on disk, beyond the queue; 0: none do */
+    uint32_t attempts;      /* attempts = 0: of wires, how often a record may be refused; 0: for ever */
+    uint32_t dead;          /* dead = 10000: of wires, most dead letters; at least 1 */
+    const char *disk_key;   /* the first of its keys that needs its app on disk; static; NULL: none does */
+    unsigned disk_line;     /* of that key */
     char *event; /* event = NAME: the name of the events at a receiving app; default: the output's name */
     char *target_app; /* app = APP: of links and of wires in mode pure; the receiving app in the other host */
     char *inner_app;  /* inner = APP */
@@ -80,6 +92,13 @@ struct config_app {
     char *arg;            /* "" if none */
     unsigned arg_line;    /* of that key; the section's if it has none */
     uint64_t inbox_bytes; /* inbox = 4M */
+    /* durability = sync | interval | memory; always memory without a store directory, otherwise default sync,
+     * or interval if `interval` is given */
+    enum app_durability durability;
+    uint64_t interval_ns;         /* interval = 5ms; means something with DURABILITY_INTERVAL only */
+    uint64_t keep_ms, keep_bytes; /* keep = 7d, 1G: the history; 0: not given, neither: none is kept */
+    const char *disk_key; /* the first of its keys that needs a store directory; static; NULL: none does */
+    unsigned disk_line;   /* of that key */
 };
 
 struct config {
@@ -88,16 +107,17 @@ struct config {
     char *http; /* text of http = ; default 127.0.0.1:7070 */
     struct sockaddr_storage http_address;
     socklen_t http_address_len;
-    char *token;          /* required when http is not loopback */
-    char *store;          /* "memory" */
-    uint32_t owners;      /* 2; 1 to 64 */
-    uint32_t loops;       /* 1 */
-    uint32_t connections; /* connections = 1024: most at the front */
-    uint64_t max_body;    /* max_body = 1088K: one request to the front */
-    uint64_t body_memory; /* body_memory = 64M: all bodies being received together */
-    uint64_t request_ns;  /* request_timeout = 30s: a request's head and body have to be in */
-    uint64_t idle_ns;     /* idle_timeout = 60s: a kept-alive connection without a request */
-    char *link;           /* text of link = ADDRESS:PORT: where links from peers come in; NULL: none do */
+    char *token;            /* required when http is not loopback */
+    char *store_path;       /* store = DIRECTORY; NULL: store = memory, the default */
+    uint64_t segment_bytes; /* segment = 64M: set aside at a time in the store's directory */
+    uint32_t owners;        /* 2; 1 to 64 */
+    uint32_t loops;         /* 1 */
+    uint32_t connections;   /* connections = 1024: most at the front */
+    uint64_t max_body;      /* max_body = 1088K: one request to the front */
+    uint64_t body_memory;   /* body_memory = 64M: all bodies being received together */
+    uint64_t request_ns;    /* request_timeout = 30s: a request's head and body have to be in */
+    uint64_t idle_ns;       /* idle_timeout = 60s: a kept-alive connection without a request */
+    char *link;             /* text of link = ADDRESS:PORT: where links from peers come in; NULL: none do */
     unsigned link_line;
     struct sockaddr_storage link_address;
     socklen_t link_address_len;
@@ -120,8 +140,9 @@ struct config {
  * an unknown section, key, app or mode included. Every problem a file can have by itself is found here:
  * unknown names, bad numbers, sizes, times and URLs, duplicates, an output of an unknown app, an inner outlet
  * to an unknown app, a missing module key, http beyond loopback without a token, two peers with one key, a
- * link without a host key. No message holds a value that came from a file, the environment or a credential, a
- * token, a private key, or a URL. On failure nothing is left to dispose of. */
+ * link without a host key, what cannot be kept without a store directory. No message holds a value that came
+ * from a file, the environment or a credential, a token, a private key, or a URL. On failure nothing is left
+ * to dispose of. */
 int config_load(struct config *config, const char *path, char *error, size_t error_size);
 
 /* The same from memory. `path` is what messages call it and where relative paths start. */

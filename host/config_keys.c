@@ -105,7 +105,7 @@ static int check_size(struct config_loader *l, const struct config_key *key, con
         return 0;
     value_show_size(min, sizeof(min), key->min);
     value_show_size(max, sizeof(max), key->max);
-    return config_fail(l, l->line, "%s = %s: needs a size from %s to %s, in bytes or with K, M or G",
+    return config_fail(l, l->line, "%s = %s: needs a size from %s to %s, in bytes or with K, M, G or T",
                        key->name, value->written, min, max);
 }
 
@@ -140,17 +140,8 @@ static int read_time(struct config_loader *l, const struct config_key *key, void
     }
     value_show_time(min, sizeof(min), key->min);
     value_show_time(max, sizeof(max), key->max);
-    return config_fail(l, l->line, "%s = %s: needs a time from %s to %s, with ms, s, m or h", key->name,
+    return config_fail(l, l->line, "%s = %s: needs a time from %s to %s, with ms, s, m, h or d", key->name,
                        value->written, min, max);
-}
-
-static int read_store(struct config_loader *l, const struct config_key *key, void *field,
-                      const struct config_value *value)
-{
-    if (strcmp(value->text, "memory") != 0)
-        return config_fail(l, l->line, "%s = %s: this version keeps everything in memory: write %s = memory",
-                           key->name, value->written, key->name);
-    return config_keep_text(l, field, value->text);
 }
 
 /* A path with a slash is relative to the configuration's directory; without one it is a name among the
@@ -268,13 +259,15 @@ static int read_mode(struct config_loader *l, const struct config_key *key, void
 #define KIB           UINT64_C(1024)
 #define MIB           (1024 * KIB)
 #define GIB           (1024 * MIB)
+#define TIB           (1024 * GIB)
 #define HOUR          (3600 * NS_PER_S)
 
 static const struct config_key host_keys[] = {
     {"name", read_name, HOST(name), 1, EVENT_NAME_MAX, 0},
     {"http", read_http, HOST(http), 0, 0, 0},
     {"token", read_token, HOST(token), 0, 0, 0},
-    {"store", read_store, HOST(store), 0, 0, 0},
+    {"store", config_read_store, HOST(store_path), 0, 0, 0},
+    {"segment", read_size, HOST(segment_bytes), MIB, GIB, 0},
     {"owners", read_count, HOST(owners), 1, 64, 0},
     {"loops", read_loops, HOST(loops), 1, 1, 0},
     {"connections", read_count, HOST(connections), 1, 65536, 0},
@@ -291,6 +284,9 @@ static const struct config_key app_keys[] = {
     {"module", read_module, 0, 0, 0, 0},
     {"arg", read_arg, 0, 0, 0, 0},
     {"inbox", read_size, APP(inbox_bytes), 64 * KIB, GIB, 0},
+    {"durability", config_read_durability, APP(durability), 0, 0, 0},
+    {"interval", read_time, APP(interval_ns), NS_PER_MS, 60 * NS_PER_S, 0},
+    {"keep", config_read_keep, 0, 0, 0, 0},
 };
 
 static const struct config_key output_keys[] = {
@@ -300,6 +296,9 @@ static const struct config_key output_keys[] = {
     {"event", read_name, OUTPUT(event), 1, EVENT_NAME_MAX, FOR_INNER | FOR_LINK | FOR_PURE},
     {"queue", read_size, OUTPUT(queue_bytes), 4 * KIB, GIB, FOR_ALL},
     {"max_record", read_size32, OUTPUT(max_record), 1, 256 * MIB, FOR_ALL},
+    {"backlog", read_size, OUTPUT(backlog_bytes), 0, TIB, FOR_ALL},
+    {"attempts", read_count, OUTPUT(attempts), 0, 1000000, FOR_WIRES},
+    {"dead", read_count, OUTPUT(dead), 1, 1000000, FOR_WIRES},
     {"mode", read_mode, OUTPUT(mode), 0, 0, FOR_WIRES},
     {"app", read_name, OUTPUT(target_app), 1, CONFIG_NAME_MAX, FOR_LINK | FOR_PURE},
     {"key", config_read_link_key, 0, 0, 0, FOR_LINK},

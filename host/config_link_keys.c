@@ -4,7 +4,6 @@
 #include "host/config_values.h"
 #include "link/key.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 
 /* --- addresses --- */
@@ -167,14 +166,6 @@ static int add_app(struct config_loader *l, struct config_peer *peer, const char
     return 0;
 }
 
-static char *trim(char *text)
-{
-    text += strspn(text, " \t\r\n");
-    for (char *end = text + strlen(text); end > text && isspace((unsigned char)end[-1]);)
-        *--end = '\0';
-    return text;
-}
-
 int config_read_apps(struct config_loader *l, const struct config_key *key, void *field,
                      const struct config_value *value)
 {
@@ -182,7 +173,7 @@ int config_read_apps(struct config_loader *l, const struct config_key *key, void
     char *rest = value->text, *name;
     peer->apps_line = l->line;
     while ((name = strsep(&rest, ","))) {
-        name = trim(name);
+        name = value_trim(name);
         if (!value_is_name(name, CONFIG_NAME_MAX, ""))
             return config_fail(l, l->line,
                                "%s = %s: needs names of apps, separated by commas: each 1 to %d letters, "

@@ -1,6 +1,6 @@
 /* What the files of the configuration's loader share: config.c (the file and its lines), config_sections.c
- * (how sections begin and end), config_keys.c and config_link_keys.c (the keys and their values),
- * config_whole.c (what must fit together across sections). Nothing else includes it. */
+ * (how sections begin and end), config_keys.c, config_link_keys.c and config_store_keys.c (the keys and their
+ * values), config_whole.c (what must fit together across sections). Nothing else includes it. */
 #ifndef PURE_HOST_CONFIG_LOADER_H
 #define PURE_HOST_CONFIG_LOADER_H
 

@@ -1,5 +1,5 @@
-/* What config_keys.c and config_link_keys.c share: how a key's value reaches its field. Nothing else includes
- * it. */
+/* What config_keys.c, config_link_keys.c and config_store_keys.c share: how a key's value reaches its field.
+ * Nothing else includes it. */
 #ifndef PURE_HOST_CONFIG_READERS_H
 #define PURE_HOST_CONFIG_READERS_H
 
@@ -47,6 +47,12 @@ int config_read_link_key(struct config_loader *l, const struct config_key *key, 
 int config_read_peer_key(struct config_loader *l, const struct config_key *key, void *field,
                          const struct config_value *value);
 int config_read_apps(struct config_loader *l, const struct config_key *key, void *field,
+                     const struct config_value *value);
+int config_read_store(struct config_loader *l, const struct config_key *key, void *field,
+                      const struct config_value *value);
+int config_read_durability(struct config_loader *l, const struct config_key *key, void *field,
+                           const struct config_value *value);
+int config_read_keep(struct config_loader *l, const struct config_key *key, void *field,
                      const struct config_value *value);
 
 #endif

@@ -63,7 +63,8 @@ static int start_app(struct config_loader *l, const char *name)
         return config_fail_memory(l);
     config->apps = apps;
     struct config_app *app = &apps[config->app_count++];
-    *app = (struct config_app){.line = l->line, .arg_line = l->line, .inbox_bytes = 4 << 20};
+    *app = (struct config_app){
+        .line = l->line, .arg_line = l->line, .inbox_bytes = 4 << 20, .interval_ns = 5 * NS_PER_MS};
     app->name = strdup(name);
     app->arg = strdup("");
     return app->name && app->arg ? 0 : config_fail_memory(l);
@@ -74,6 +75,8 @@ static void output_defaults(struct config_output *output)
     output->kind = OUTPUT_WIRE;
     output->mode = WIRE_WEBHOOK;
     output->queue_bytes = 4 << 20;
+    output->backlog_bytes = UINT64_C(1) << 30;
+    output->dead = 10000;
     output->batch_bytes = 256 << 10;
     output->progress_ns = 10 * NS_PER_S;
     output->reply_ns = 30 * NS_PER_S;
@@ -212,11 +215,47 @@ void config_start_section(struct config_loader *l, char *text)
 
 /* --- the end of a section: what its keys must be together --- */
 
+/* Which of the section's keys, of those that `need`, stands first: its name, or NULL. */
+static const char *first_given(const struct config_loader *l, const char *const *need, unsigned count,
+                               unsigned *line)
+{
+    const char *first = NULL;
+    *line = 0;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned given = config_key_line(l, need[i]);
+        if (given > 0 && (*line == 0 || given < *line)) {
+            *line = given;
+            first = need[i];
+        }
+    }
+    return first;
+}
+
+/* An interval is asked for by its length alone, too. Whether there is a store is seen once all sections are
+ * read (config_whole.c). */
+static int end_app_durability(struct config_loader *l, struct config_app *app)
+{
+    static const char *const need[] = {"durability", "interval", "keep"};
+    unsigned durability = config_key_line(l, "durability"), interval = config_key_line(l, "interval");
+    if (interval > 0 && durability == 0)
+        app->durability = DURABILITY_INTERVAL;
+    if (interval > 0 && app->durability != DURABILITY_INTERVAL)
+        return config_fail(l, interval, "interval is for durability = interval: keep one of the two");
+    if (app->durability == DURABILITY_MEMORY) {
+        if (config_key_line(l, "keep") > 0)
+            return config_fail(l, config_key_line(l, "keep"),
+                               "keep: with durability = memory there is no history: keep one of the two");
+        return 0;
+    }
+    app->disk_key = first_given(l, need, ARRAY_SIZE(need), &app->disk_line);
+    return 0;
+}
+
 static int end_app(struct config_loader *l, struct config_app *app)
 {
     if (!app->module)
         return config_fail(l, l->section_line, "[app %s] has no module: add module = PATH", app->name);
-    return 0;
+    return end_app_durability(l, app);
 }
 
 static int end_output_strings(struct config_loader *l, struct config_output *output)
@@ -242,6 +281,19 @@ static int end_output_sizes(struct config_loader *l, struct config_output *outpu
                            "backoff_max is shorter than backoff_min: raise it");
     }
     return 0;
+}
+
+/* `backlog = 0` and `attempts = 0` ask for nothing. */
+static void end_output_disk(struct config_loader *l, struct config_output *output)
+{
+    const char *need[3];
+    unsigned count = 0;
+    if (output->backlog_bytes > 0)
+        need[count++] = "backlog";
+    if (output->attempts > 0)
+        need[count++] = "attempts";
+    need[count++] = "dead";
+    output->disk_key = first_given(l, need, count, &output->disk_line);
 }
 
 /* The URL of mode = pure is that of a host; its requests go to the receiving app's records below it. */
@@ -298,6 +350,7 @@ static int end_output(struct config_loader *l, struct config_output *output)
         return PE_CONFIG;
     if (end_output_sizes(l, output) < 0)
         return PE_CONFIG;
+    end_output_disk(l, output);
     return end_output_strings(l, output);
 }
 
@@ -314,6 +367,9 @@ static bool is_loopback(const struct sockaddr_storage *address)
 
 static int end_host(struct config_loader *l, const struct config *config)
 {
+    if (config_key_line(l, "segment") > 0 && !config->store_path)
+        return config_fail(l, config_key_line(l, "segment"),
+                           "segment is for a store on disk: add store = DIRECTORY, or remove it");
     if (is_loopback(&config->http_address) || config->token)
         return 0;
     return config_fail(l, config_key_line(l, "http"),

@@ -19,9 +19,13 @@ struct unit {
 
 static const struct unit no_units[] = {{"", 1}};
 /* Largest first: a value is shown in the first that divides it. */
-static const struct unit size_units[] = {{"G", 1u << 30}, {"M", 1u << 20}, {"K", 1u << 10}, {"", 1}};
-static const struct unit time_units[] = {
-    {"h", 3600 * NS_PER_S}, {"m", 60 * NS_PER_S}, {"s", NS_PER_S}, {"ms", NS_PER_MS}};
+static const struct unit size_units[] = {
+    {"T", UINT64_C(1) << 40}, {"G", 1u << 30}, {"M", 1u << 20}, {"K", 1u << 10}, {"", 1}};
+static const struct unit time_units[] = {{"d", 24 * 3600 * NS_PER_S},
+                                         {"h", 3600 * NS_PER_S},
+                                         {"m", 60 * NS_PER_S},
+                                         {"s", NS_PER_S},
+                                         {"ms", NS_PER_MS}};
 
 static int read_number(const char *text, const struct unit *units, size_t unit_count, uint64_t *value)
 {
@@ -269,6 +273,14 @@ void value_dispose(char *text)
 }
 
 /* --- names --- */
+
+char *value_trim(char *text)
+{
+    text += strspn(text, " \t\r\n");
+    for (char *end = text + strlen(text); end > text && isspace((unsigned char)end[-1]);)
+        *--end = '\0';
+    return text;
+}
 
 bool value_is_name(const char *text, size_t max, const char *also)
 {

@@ -12,8 +12,8 @@
 /* The longest value that a file, a credential or a variable of the environment may give. */
 #define CONFIG_VALUE_MAX (64 * 1024)
 
-/* Decimal digits, for sizes followed by nothing, K, M or G (powers of 1024), for times by ms, s, m or h. 0 or
- * PE_CONFIG, also when it does not fit. */
+/* Decimal digits, for sizes followed by nothing, K, M, G or T (powers of 1024), for times by ms, s, m, h or
+ * d. 0 or PE_CONFIG, also when it does not fit. */
 int value_count(const char *text, uint64_t *count);
 int value_size(const char *text, uint64_t *bytes);
 int value_time(const char *text, uint64_t *ns);
@@ -50,6 +50,9 @@ ssize_t config_read_file(const char *path, void *bytes, size_t size);
 
 /* Wipes and frees; NULL is allowed. */
 void value_dispose(char *text);
+
+/* The text without the white space around it, which is cut off. */
+char *value_trim(char *text);
 
 /* Whether `text` is 1 to `max` letters, digits, '-', '_', or characters of `also`. */
 bool value_is_name(const char *text, size_t max, const char *also);

@@ -114,6 +114,41 @@ static void check_host_key(struct config_loader *l)
             "[host]");
 }
 
+/* --- what has to be on disk --- */
+
+/* Nothing is kept on disk without a place for it. */
+static void settle_durability(struct config *config)
+{
+    for (unsigned i = 0; i < config->app_count; i++)
+        if (!config->store_path)
+            config->apps[i].durability = DURABILITY_MEMORY;
+}
+
+static void check_store_of_output(struct config_loader *l, const struct config_output *output)
+{
+    const struct config_app *app = config_find_app(l->config, output->app);
+    if (!output->disk_key || !app || app->durability != DURABILITY_MEMORY)
+        return;
+    if (l->config->store_path)
+        config_fail(l, output->disk_line,
+                    "%s: nothing of app '%s' is on disk: remove durability = memory from [app %s]",
+                    output->disk_key, app->name, app->name);
+    else
+        config_fail(l, output->disk_line, "%s: nothing is on disk: add store = DIRECTORY to [host]",
+                    output->disk_key);
+}
+
+static void check_store(struct config_loader *l)
+{
+    const struct config *config = l->config;
+    for (unsigned i = 0; i < config->app_count; i++)
+        if (config->apps[i].disk_key && !config->store_path)
+            config_fail(l, config->apps[i].disk_line,
+                        "%s: nothing is on disk: add store = DIRECTORY to [host]", config->apps[i].disk_key);
+    for (unsigned i = 0; i < config->output_count; i++)
+        check_store_of_output(l, &config->outputs[i]);
+}
+
 /* Of sections that were passed over nothing is known: what is missing may stand in them. */
 void config_check_whole(struct config_loader *l)
 {
@@ -124,8 +159,11 @@ void config_check_whole(struct config_loader *l)
         check_apps_of_peers(l);
     }
     check_places_of_links(l);
-    if (!l->skipped && !l->host_failed)
+    settle_durability(l->config);
+    if (!l->skipped && !l->host_failed) {
         check_host_key(l);
+        check_store(l);
+    }
 }
 
 void config_doubts(const struct config *config, const struct config_listener *listener)

@@ -6,6 +6,7 @@
 #ifndef PURE_HOST_HOST_H
 #define PURE_HOST_HOST_H
 
+#include "core/files.h"
 #include "core/resolver.h"
 #include "host/app.h"
 #include "host/registry.h"
@@ -26,6 +27,7 @@ struct host_options {
     void (*unload_module)(void *context, void *handle);
     /* Bytes that nobody can guess: epochs, and what spreads retries. */
     void (*fill_random)(void *context, void *bytes, size_t size);
+    struct files *files; /* what the store is opened with; NULL: the system's */
     uint32_t descriptors; /* the most this process may have open; 0: any number. Too few for all connections
                              of the configuration: the front takes fewer, and the log says so */
     bool log_for_people;  /* lines with time and level, rather than with the journal's "<4>" */

@@ -81,6 +81,10 @@ static void compare_host(struct host *h, const struct config *to, unsigned *wait
     if (!same_text(from->link, to->link))
         waits_for_restart(h, waiting, "[host] link", "");
     compare_key(h, to, waiting);
+    if (!same_text(from->store_path, to->store_path))
+        waits_for_restart(h, waiting, "[host] store", "");
+    if (from->segment_bytes != to->segment_bytes)
+        waits_for_restart(h, waiting, "[host] segment", "");
     if (from->link_window != to->link_window)
         waits_for_restart(h, waiting, "[host] link_window", "");
 }
@@ -129,13 +133,19 @@ static void compare_peers(struct host *h, const struct config *to, unsigned *wai
     }
 }
 
+static bool same_app(const struct config_app *a, const struct config_app *b)
+{
+    return same_text(a->module, b->module) && same_text(a->arg, b->arg) && a->inbox_bytes == b->inbox_bytes &&
+           a->durability == b->durability && a->interval_ns == b->interval_ns && a->keep_ms == b->keep_ms &&
+           a->keep_bytes == b->keep_bytes;
+}
+
 static void compare_apps(struct host *h, const struct config *to, unsigned *waiting)
 {
     const struct config *from = h->config;
     for (unsigned i = 0; i < from->app_count; i++) {
         const struct config_app *was = &from->apps[i], *is = find_app(to, was->name);
-        if (!is || !same_text(was->module, is->module) || !same_text(was->arg, is->arg) ||
-            was->inbox_bytes != is->inbox_bytes)
+        if (!is || !same_app(was, is))
             waits_for_restart(h, waiting, "app ", was->name);
     }
     for (unsigned i = 0; i < to->app_count; i++) {
@@ -163,7 +173,8 @@ static bool same_link(const struct config_output *a, const struct config_output 
 
 static bool joined_alike(const struct config_output *was, const struct config_output *is)
 {
-    if (was->kind != is->kind || was->queue_bytes != is->queue_bytes || was->max_record != is->max_record)
+    if (was->kind != is->kind || was->queue_bytes != is->queue_bytes || was->max_record != is->max_record ||
+        was->backlog_bytes != is->backlog_bytes || was->attempts != is->attempts || was->dead != is->dead)
         return false;
     switch (was->kind) {
     case OUTPUT_INNER:

@@ -58,7 +58,7 @@ static void report_undelivered(struct host *h)
     for (unsigned i = 0; i < h->registry.outlet_count; i++) {
         struct outlet *o = h->registry.outlets[i];
         uint32_t records = record_queue_glance(&o->queue).held_records;
-        if (records > 0)
+        if (records > 0 && !h->apps[host_find_app(h, o->app)].journal.on)
             log_line(&front_thread(h)->log, LOG_WARNING,
                      "output %s.%s: %u records were not delivered; the store is memory, so they end here",
                      o->app, o->output, records);
@@ -176,7 +176,7 @@ static bool outlets_ended(const struct host_thread *t)
         ended = ended && (h->links[i].loop != &t->loop || link_stopped(&h->links[i]));
     if (h->listening && h->listener.loop == &t->loop)
         ended = ended && link_listener_stopped(&h->listener);
-    return ended;
+    return ended && host_journal_stopped(t);
 }
 
 static void stop_outlets(struct host_thread *t)
@@ -192,6 +192,7 @@ static void stop_outlets(struct host_thread *t)
     }
     if (h->listening && h->listener.loop == &t->loop)
         link_listener_stop(&h->listener);
+    host_stop_journal(t);
 }
 
 /* The last steps of a loop: its wires close their connections, its links and the listener end their sessions,

@@ -300,10 +300,20 @@ void inbox_put_result(struct inbox *inbox, const struct run_result *result)
     record_queue_commit(&inbox->results, sizeof head + result->text.size);
 }
 
+void inbox_push_results_to(struct inbox *inbox, struct stream_position to)
+{
+    if (inbox->results.published.bytes == to.bytes)
+        return;
+    record_queue_publish_to(&inbox->results, to);
+    board_post(inbox->front, inbox->front_slot);
+}
+
 void inbox_push_results(struct inbox *inbox)
 {
-    if (inbox->results.published.bytes == inbox->results.tail.bytes)
-        return;
-    record_queue_publish(&inbox->results);
-    board_post(inbox->front, inbox->front_slot);
+    inbox_push_results_to(inbox, inbox->results.tail);
+}
+
+void inbox_drop_results(struct inbox *inbox)
+{
+    record_queue_rollback(&inbox->results, inbox->results.published);
 }

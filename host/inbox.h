@@ -120,4 +120,10 @@ void inbox_free_to(struct inbox *inbox, struct stream_position to);
 void inbox_put_result(struct inbox *inbox, const struct run_result *result);
 void inbox_push_results(struct inbox *inbox);
 
+/* The same for those before `to`, a position that the results' tail once had. */
+void inbox_push_results_to(struct inbox *inbox, struct stream_position to);
+
+/* The results that were not pushed were never put. */
+void inbox_drop_results(struct inbox *inbox);
+
 #endif

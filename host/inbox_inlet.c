@@ -49,9 +49,14 @@ static void finish(struct inbox_inlet *in, int error, uint64_t stored)
 void inbox_inlet_stored(struct inbox_inlet *in)
 {
     struct span key = in->run.key;
-    if (in->run.kind == RUN_EVENTS && key.size > 0 && keys_add(&in->intake->keys, key, stored_count(in)) < 0)
-        log_line(in->intake->log, LOG_ERROR, "app %s: no memory to remember an Idempotency-Key",
-                 in->intake->entry->name);
+    struct intake *intake = in->intake;
+    if (in->run.kind == RUN_EVENTS && key.size > 0) {
+        if (keys_add(&intake->keys, key, stored_count(in)) < 0)
+            log_line(intake->log, LOG_ERROR, "app %s: no memory to remember an Idempotency-Key",
+                     intake->entry->name);
+        if (intake->key_stored)
+            intake->key_stored(intake->context, key, stored_count(in));
+    }
     finish(in, 0, stored_of_run(in));
 }
 
@@ -157,8 +162,8 @@ static bool is_suspended(const struct inbox_inlet *in)
 bool inbox_inlet_enter(struct inbox_inlet *in)
 {
     in->under_way = true;
-    if (is_suspended(in)) {
-        finish(in, PE_APP_SUSPENDED, 0);
+    if (in->failure < 0 || is_suspended(in)) {
+        finish(in, in->failure < 0 ? in->failure : PE_APP_SUSPENDED, 0);
         return false;
     }
     if (in->run.kind == RUN_SHOW) {
@@ -194,7 +199,7 @@ void inbox_inlet_given(struct inbox_inlet *in)
     int error = streams_find(&in->intake->streams, &in->run, &cursor, &news);
     assert(error == 0); /* it was found when the run was entered, and only runs of this inbox move it */
     (void)error;
-    cursor->stored = in->left.first - 1;
+    streams_move(&in->intake->streams, cursor, in->left.first - 1);
 }
 
 /* --- all runs --- */
@@ -218,10 +223,25 @@ void inbox_inlet_refuse_all(struct inbox_inlet *in)
         inbox_inlet_enter(in);
 }
 
-void inbox_inlet_commit(struct inbox_inlet *in)
+bool inbox_inlet_mark(const struct inbox_inlet *in, struct inbox_mark *mark)
 {
-    if (in->done.records == in->inbox->runs.freed.records)
-        return;
-    inbox_free_to(in->inbox, in->done);
-    inbox_push_results(in->inbox);
+    *mark = (struct inbox_mark){in->done, in->inbox->results.tail};
+    return mark->runs.records != in->inbox->runs.freed.records ||
+           mark->results.bytes != in->inbox->results.published.bytes;
+}
+
+void inbox_inlet_commit(struct inbox_inlet *in, const struct inbox_mark *mark)
+{
+    if (mark->runs.records != in->inbox->runs.freed.records)
+        inbox_free_to(in->inbox, mark->runs);
+    inbox_push_results_to(in->inbox, mark->results);
+}
+
+void inbox_inlet_fail(struct inbox_inlet *in, int error)
+{
+    inbox_drop_results(in->inbox);
+    in->at = in->done = in->inbox->runs.freed;
+    in->under_way = false;
+    in->failure = error;
+    inbox_inlet_refuse_all(in);
 }

@@ -20,9 +20,18 @@ struct intake {
     struct registry_app *entry;
     const struct app_state *state;
     struct log *log;
+    /* A request with this Idempotency-Key is stored now: for the journal. NULL: there is none */
+    void (*key_stored)(void *context, struct span key, uint64_t stored);
+    void *context;
     struct streams streams;
     struct keys keys;
     struct pure_sink show;
+};
+
+/* What a turn has done with an inbox, to take effect when it is committed. */
+struct inbox_mark {
+    struct stream_position runs;    /* those before have their results */
+    struct stream_position results; /* that may be seen */
 };
 
 struct inbox_inlet {
@@ -36,6 +45,7 @@ struct inbox_inlet {
     unsigned tries;              /* of the unit at its head, that failed */
     struct stream_position at;   /* behind the run under way */
     struct stream_position done; /* behind the last one that has its result; done <= at */
+    int failure;                 /* why everything is refused; 0: it is not */
 };
 
 void intake_init(struct intake *intake, struct registry_app *entry, const struct app_state *state,
@@ -64,10 +74,16 @@ void inbox_inlet_refuse(struct inbox_inlet *in, int error);
 /* Answers those who ask for the state, if no events came before them. */
 void inbox_inlet_show(struct inbox_inlet *in);
 
-/* The app is suspended: refuses all that is there. */
+/* The app is suspended, or its store has failed: refuses all that is there. */
 void inbox_inlet_refuse_all(struct inbox_inlet *in);
 
-/* The turn is committed: what has its result is freed, then the results go back. */
-void inbox_inlet_commit(struct inbox_inlet *in);
+/* The turn's end: what is done up to now; whether anything of it has not taken effect yet. */
+bool inbox_inlet_mark(const struct inbox_inlet *in, struct inbox_mark *mark);
+
+/* It is committed: what has its result is freed, then the results go back. */
+void inbox_inlet_commit(struct inbox_inlet *in, const struct inbox_mark *mark);
+
+/* What is not committed never will be: its runs are refused, as all that comes is from now on. */
+void inbox_inlet_fail(struct inbox_inlet *in, int error);
 
 #endif

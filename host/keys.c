@@ -18,17 +18,17 @@ static uint32_t bucket_of(const uint8_t *digest)
     return word % KEYS_MAX;
 }
 
-static void digest_of(struct span key, uint8_t *digest)
+void keys_digest(struct span key, uint8_t digest[KEY_BYTES])
 {
-    crypto_generichash(digest, 16, key.data, key.size, NULL, 0);
+    crypto_generichash(digest, KEY_BYTES, key.data, key.size, NULL, 0);
 }
 
 bool keys_find(const struct keys *k, struct span key, uint64_t *stored)
 {
     if (!k->entries)
         return false;
-    uint8_t digest[16];
-    digest_of(key, digest);
+    uint8_t digest[KEY_BYTES];
+    keys_digest(key, digest);
     for (uint16_t at = k->buckets[bucket_of(digest)]; at; at = k->entries[at - 1].next) {
         if (memcmp(k->entries[at - 1].digest, digest, sizeof digest) != 0)
             continue;
@@ -47,7 +47,7 @@ static void forget(struct keys *k, uint32_t index)
     *at = entry->next;
 }
 
-int keys_add(struct keys *k, struct span key, uint64_t stored)
+int keys_restore(struct keys *k, const uint8_t digest[KEY_BYTES], uint64_t stored)
 {
     if (!k->entries) {
         k->entries = calloc(KEYS_MAX, sizeof *k->entries);
@@ -64,10 +64,24 @@ int keys_add(struct keys *k, struct span key, uint64_t stored)
         k->count++;
     k->next = (k->next + 1) % KEYS_MAX;
     struct key_entry *entry = &k->entries[index];
-    digest_of(key, entry->digest);
+    memcpy(entry->digest, digest, KEY_BYTES);
     entry->stored = stored;
     uint16_t *bucket = &k->buckets[bucket_of(entry->digest)];
     entry->next = *bucket;
     *bucket = (uint16_t)(index + 1);
     return 0;
+}
+
+int keys_add(struct keys *k, struct span key, uint64_t stored)
+{
+    uint8_t digest[KEY_BYTES];
+    keys_digest(key, digest);
+    return keys_restore(k, digest, stored);
+}
+
+const struct key_entry *keys_at(const struct keys *k, uint32_t index)
+{
+    assert(index < k->count);
+    uint32_t oldest = k->count == KEYS_MAX ? k->next : 0;
+    return &k->entries[(oldest + index) % KEYS_MAX];
 }

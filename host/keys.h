@@ -5,10 +5,11 @@
 
 #include "core/bytes.h"
 
-#define KEYS_MAX 4096
+#define KEYS_MAX  4096
+#define KEY_BYTES 16
 
 struct key_entry {
-    uint8_t digest[16]; /* BLAKE2b-128 of the key (RFC 7693) */
+    uint8_t digest[KEY_BYTES]; /* BLAKE2b-128 of the key (RFC 7693) */
     uint64_t stored;    /* what the request was answered */
     uint16_t next;      /* in its bucket: index + 1, 0 at the end */
 };
@@ -26,5 +27,12 @@ bool keys_find(const struct keys *k, struct span key, uint64_t *stored);
 
 /* Remembers a key that is not known, in the place of the oldest if need be. 0 or -ENOMEM. */
 int keys_add(struct keys *k, struct span key, uint64_t stored);
+
+/* What a journal keeps of a key. */
+void keys_digest(struct span key, uint8_t digest[KEY_BYTES]);
+int keys_restore(struct keys *k, const uint8_t digest[KEY_BYTES], uint64_t stored); /* as keys_add */
+
+/* The `index`th of k->count keys, the oldest first. */
+const struct key_entry *keys_at(const struct keys *k, uint32_t index);
 
 #endif

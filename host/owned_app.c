@@ -10,7 +10,7 @@ enum fed {
     FED_WAIT,   /* the app cannot go on now: an outlet is full, a retry is due later, or it is suspended */
 };
 
-static bool suspended(const struct owned_app *a)
+bool owned_app_suspended(const struct owned_app *a)
 {
     return atomic_load_explicit(&a->entry.report.condition, memory_order_relaxed) == APP_SUSPENDED;
 }
@@ -43,7 +43,7 @@ static struct inner_inlet *inner_of(const struct owned_app *a, unsigned inlet)
 /* The outlet has no room for this unit's sends: as far as they are known, which is up to the one that failed.
  * A unit that comes back for more asks for twice as much, so that it is not given again for each of its
  * records; not in a cycle, where whoever waits for more than it needs may wait for itself. */
-static void wait_for_room(struct owned_app *a, struct outlet *full)
+static void wait_for_room(struct owned_app *a, struct turn_outlet *full)
 {
     uint64_t room = turn_room(&a->turn, full);
     uint64_t needs = a->turn.needs;
@@ -70,7 +70,7 @@ static void report_refused(struct owned_app *a)
                  turn->outlets[turn->failed_output].outlet->max_record);
     else if (turn->error == PE_FULL)
         snprintf(send, sizeof send, ": it sends more to %s than its queue (%llu bytes) can ever hold",
-                 turn->full->output, (unsigned long long)turn->full->queue.capacity);
+                 turn->full->outlet->output, (unsigned long long)turn_capacity(turn->full));
     log_line(a->log, LOG_WARNING, "app %s failed event '%s' number %llu of %s %d times and it is refused%s",
              a->entry.name, a->failed_event, (unsigned long long)a->failed_number, a->failed_source, TRIES,
              send);
@@ -85,7 +85,7 @@ static unsigned *tries_of(struct owned_app *a)
 /* Undoes the unit at hand. Returns whether it is to be refused: it has failed often enough. */
 static bool unit_failed(struct owned_app *a)
 {
-    struct outlet *full = a->turn.full;
+    struct turn_outlet *full = a->turn.full;
     turn_undo_unit(&a->turn);
     if (app_state_undo(&a->state, &a->turn) < 0) {
         suspend(a, PE_APP_FAILED, "its state could not be put back after a failed event");
@@ -187,6 +187,7 @@ static enum given give(struct owned_app *a, struct events *left, bool whole)
     counter_add(&a->entry.report.stored, done.records);
     if (done.records > 0)
         unit_succeeded(a);
+    app_journal_events(a, &done);
     int kept = app_state_keep(&a->state, &done);
     if (kept == PE_TOO_LARGE && !failed)
         kept = app_state_snapshot(&a->state); /* then there is nothing to log */
@@ -220,7 +221,7 @@ static enum fed feed_from_inbox(struct owned_app *a, struct inbox_inlet *inbox)
             inbox_inlet_refuse(inbox, PE_APP_FAILED);
         else
             return FED_WAIT;
-        if (suspended(a))
+        if (owned_app_suspended(a))
             return FED_WAIT;
     }
 }
@@ -229,7 +230,9 @@ static enum fed feed_from_inbox(struct owned_app *a, struct inbox_inlet *inbox)
 
 static enum fed feed_from_inner(struct owned_app *a, struct inner_inlet *inlet)
 {
-    struct stream_position end = record_queue_see_published(&inlet->outlet->queue);
+    struct stream_position end = outlet_look(inlet->outlet);
+    if (inlet->given.records < inlet->outlet->queue.freed.records) /* a hole was passed over */
+        inlet->given = inlet->outlet->queue.freed;
     if (inlet->given.records == end.records)
         return FED_ALL;
     struct events left = {.event = inlet->event,
@@ -243,7 +246,7 @@ static enum fed feed_from_inner(struct owned_app *a, struct inner_inlet *inlet)
     inlet->given.bytes = end.bytes - left.bytes.size;
     if (given != GIVEN_FAILED)
         return given == GIVEN_ALL ? FED_ALL : FED_BUDGET;
-    if (unit_failed(a) && !suspended(a))
+    if (unit_failed(a) && !owned_app_suspended(a))
         suspend(a, PE_APP_FAILED, "it fails an event that an app of this host has sent it");
     return FED_WAIT;
 }
@@ -252,7 +255,7 @@ static enum fed feed_from_inner(struct owned_app *a, struct inner_inlet *inlet)
 
 static bool waits_for_room(struct owned_app *a)
 {
-    if (a->full && !outlet_wait(a->full, a->full_until))
+    if (a->full && turn_within(a->full, a->full_until))
         a->full = NULL;
     return a->full != NULL;
 }
@@ -284,22 +287,83 @@ static bool take_turn(struct owned_app *a, bool waiting)
     return fed == FED_BUDGET;
 }
 
+/* --- its commit --- */
+
+static void free_inner(struct inner_inlet *inner, struct stream_position to)
+{
+    if (to.records != inner->outlet->queue.freed.records)
+        outlet_stored(inner->outlet, to);
+}
+
+/* What is done up to now is to take effect with the batch that fills. Whether that is anything. */
+static bool mark(struct owned_app *a)
+{
+    bool any = false;
+    for (unsigned i = 0; i < a->inner_count; i++) {
+        struct inner_inlet *inner = &a->inners[i];
+        inner->filled = inner->given;
+        any |= inner->given.records != inner->outlet->queue.freed.records;
+    }
+    for (unsigned i = 0; i < a->inbox_count; i++)
+        any |= inbox_inlet_mark(&a->inboxes[i], &a->filled[i]);
+    return any;
+}
+
+static void commit_inboxes(struct owned_app *a, const struct inbox_mark *marks)
+{
+    for (unsigned i = 0; i < a->inbox_count; i++)
+        inbox_inlet_commit(&a->inboxes[i], &marks[i]);
+}
+
+/* Nobody waits for the disk, or what waits for it has failed. */
+static void take_effect(struct owned_app *a)
+{
+    for (unsigned i = 0; i < a->inner_count && !a->journal.failed; i++)
+        free_inner(&a->inners[i], a->inners[i].filled);
+    commit_inboxes(a, a->filled);
+}
+
+void owned_app_placed(struct owned_app *a)
+{
+    for (unsigned i = 0; i < a->inner_count; i++)
+        a->inners[i].writing = a->inners[i].filled;
+    memcpy(a->writing, a->filled, sizeof a->writing);
+}
+
+void owned_app_durable(struct owned_app *a)
+{
+    for (unsigned i = 0; i < a->inner_count; i++)
+        free_inner(&a->inners[i], a->inners[i].writing);
+    if (a->journal.options.durability == DURABILITY_SYNC)
+        commit_inboxes(a, a->writing);
+}
+
+void owned_app_store_failed(struct owned_app *a, int error)
+{
+    for (unsigned i = 0; i < a->inbox_count; i++)
+        inbox_inlet_fail(&a->inboxes[i], PE_JOURNAL_FAILED);
+    if (!owned_app_suspended(a))
+        suspend(a, error, "its store has failed, so it takes no more events; what was acknowledged is stored");
+    loop_want(a->loop, &a->task);
+}
+
 static void commit(struct owned_app *a)
 {
-    if (!suspended(a) && app_state_settle(&a->state) < 0)
+    if (!owned_app_suspended(a) && app_state_settle(&a->state) < 0)
         suspend(a, PE_APP_FAILED, "its snapshot failed");
     counter_add(&a->entry.report.sends, a->turn.sends);
     uint32_t waiting = a->turn.waiting;
     counter_add(&a->entry.report.pushes, turn_commit(&a->turn));
     if (waiting == 0 && a->turn.waiting > 0)
         counter_add(&a->entry.report.waits, 1);
-    for (unsigned i = 0; i < a->inner_count; i++) {
-        struct inner_inlet *inner = &a->inners[i];
-        if (inner->given.records != inner->outlet->queue.freed.records)
-            outlet_stored(inner->outlet, inner->given);
+    bool marked = mark(a);
+    if (!a->journal.on || a->journal.failed) {
+        take_effect(a);
+        return;
     }
-    for (unsigned i = 0; i < a->inbox_count; i++)
-        inbox_inlet_commit(&a->inboxes[i]);
+    if (a->journal.options.durability == DURABILITY_INTERVAL)
+        commit_inboxes(a, a->filled);
+    app_journal_commit(a, marked);
 }
 
 /* A suspended app answers what comes in from outside, and holds the rest. */
@@ -316,7 +380,7 @@ static struct outlet *waited_for(const struct owned_app *a)
         if (a->turn.outlets[i].waiting)
             return a->turn.outlets[i].outlet;
     }
-    return a->full;
+    return a->full ? a->full->outlet : NULL;
 }
 
 /* An app that waits for an outlet which delivers is ordinary; one that waits for an outlet which does not is
@@ -349,11 +413,13 @@ static void begin_budget(struct owned_app *a, uint64_t now_ns)
 static bool run(struct task *task, uint64_t now_ns)
 {
     struct owned_app *a = container_of(task, struct owned_app, task);
-    if (suspended(a)) {
+    if (a->journal.on)
+        app_journal_work(a);
+    if (owned_app_suspended(a)) {
         refuse_all(a);
         return false;
     }
-    if (a->retry.due_ns != NEVER)
+    if (a->retry.due_ns != NEVER || !app_journal_room(a))
         return false;
     bool was_full = waits_for_room(a);
     bool waiting = turn_waits(&a->turn) || was_full;
@@ -363,7 +429,7 @@ static bool run(struct task *task, uint64_t now_ns)
     if (a->events > 0)
         counter_add(&a->entry.report.turns, 1);
     commit(a);
-    if (suspended(a))
+    if (owned_app_suspended(a))
         return true; /* one more round, to refuse what is there */
     if (!a->full)
         return more;
@@ -411,12 +477,14 @@ static int init_parts(struct owned_app *a, const struct config_app *config, cons
 }
 
 int owned_app_init(struct owned_app *a, const struct config_app *config, const struct pure_app *app,
-                   const char *why, struct loop *loop, struct log *log)
+                   const char *why, struct loop *loop, struct log *log,
+                   const struct app_journal_options *journal)
 {
     *a = (struct owned_app){.loop = loop, .log = log, .task.run = run};
     a->entry.name = config->name;
     timer_init(&a->retry, retry);
     intake_init(&a->intake, &a->entry, &a->state, log);
+    app_journal_init(a, journal);
     int error = init_parts(a, config, app);
     if (error < 0)
         return error;
@@ -434,14 +502,31 @@ int owned_app_add_links(struct owned_app *a, uint64_t capacity)
     return open_inbox(a, &a->entry.links, capacity);
 }
 
-int owned_app_add_inner(struct owned_app *a, struct outlet *outlet, const char *event, bool cyclic)
+void owned_app_not_restored(struct owned_app *a, int error)
+{
+    if (!owned_app_suspended(a)) {
+        snprintf(a->entry.failure, sizeof a->entry.failure, "its state could not be rebuilt from the store");
+        suspend(a, error, a->entry.failure);
+    }
+}
+
+int owned_app_add_inner(struct owned_app *a, struct outlet *outlet, const char *event, bool cyclic,
+                        const uint8_t epoch[EPOCH_BYTES])
 {
     struct inner_inlet *inners = realloc(a->inners, (a->inner_count + 1) * sizeof *inners);
     if (!inners)
         return -ENOMEM;
     a->inners = inners;
     struct inner_inlet *inner = &inners[a->inner_count++];
-    *inner = (struct inner_inlet){.outlet = outlet, .event = event, .cyclic = cyclic};
+    struct stream_position start = outlet->queue.tail;
+    *inner = (struct inner_inlet){.outlet = outlet,
+                                  .event = event,
+                                  .cyclic = cyclic,
+                                  .given = start,
+                                  .framed = start.records,
+                                  .filled = start,
+                                  .writing = start};
+    memcpy(inner->epoch, epoch, EPOCH_BYTES);
     snprintf(inner->source, sizeof inner->source, "%s.%s", outlet->app, outlet->output);
     outlet->consumer = &a->loop->board;
     outlet->consumer_slot = a->task.slot;
@@ -451,6 +536,7 @@ int owned_app_add_inner(struct owned_app *a, struct outlet *outlet, const char *
 
 void owned_app_dispose(struct owned_app *a)
 {
+    app_journal_dispose(a);
     app_state_dispose(&a->state);
     inbox_dispose(&a->entry.inbox);
     inbox_dispose(&a->entry.links);

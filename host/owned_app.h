@@ -3,8 +3,8 @@
  * Inlets: the inboxes (from the front, and from the listener of links if other hosts may send here over
  * links) and the inner outlets that end here, visited round-robin. A turn ends
  * when the inlets are empty, the budget is spent, or an outlet is over 75 %. Committing it, in this order:
- * the sends are pushed, then what was consumed is freed, then its results go back. (With a journal, all three
- * wait for the frame to be durable.)
+ * the sends are pushed, then what was consumed is freed, then its results go back. With a journal, all three
+ * wait for the turn's frame to be durable, while further turns go on (host/app_journal.h).
  *
  * A unit that fails is undone, and tried again TRIES times; then it is refused: its requester is told. A unit
  * that cannot be refused (it came from an inner outlet), or FAILURES_IN_A_ROW refused ones, suspend the app.
@@ -18,6 +18,7 @@
 
 #include "core/log.h"
 #include "core/loop.h"
+#include "host/app_journal.h"
 #include "host/app_state.h"
 #include "host/inbox_inlet.h"
 
@@ -36,6 +37,10 @@ struct inner_inlet {
     unsigned tries;               /* of the unit at its head, that failed */
     bool cyclic;                  /* this app feeds the outlet's app */
     struct stream_position given; /* before it: given to the app in this turn or earlier */
+    uint8_t epoch[EPOCH_BYTES];   /* of the records' numbers: of the app that sends them */
+    uint64_t framed;              /* number up to which the journal says that they are given */
+    /* `given` as of the batch of the journal that fills, and of the one being written */
+    struct stream_position filled, writing;
 };
 
 #define APP_INBOXES 2 /* the front's, and that of links */
@@ -50,13 +55,15 @@ struct owned_app {
     struct app_state state;
     struct pure_turn turn;
     struct intake intake;
+    struct app_journal journal;
     /* inlets by number: the inboxes, then the inner ones */
     struct inbox_inlet inboxes[APP_INBOXES]; /* inbox_count of them; [0] is the front's */
+    struct inbox_mark filled[APP_INBOXES], writing[APP_INBOXES]; /* of the journal's batches, likewise */
     unsigned inbox_count;
     struct inner_inlet *inners; /* inner_count of them */
     unsigned inner_count;
     unsigned next_inlet; /* whose turn it is to be the first */
-    struct outlet
+    struct turn_outlet
         *full; /* a unit did not fit in it; it waits until at most `full_until` bytes are held there */
     uint64_t full_until;
     uint64_t needed;     /* what the unit at hand was taken to need when it waited last; 0: it has not */
@@ -78,14 +85,28 @@ struct owned_app {
 /* Opens `app`; NULL (with the reason in `why`) or an app that does not open is suspended from the start.
  * Outlets are set into turn.outlets, inner inlets added, before the loop runs. 0 or a negative errno. */
 int owned_app_init(struct owned_app *a, const struct config_app *config, const struct pure_app *app,
-                   const char *why, struct loop *loop, struct log *log);
+                   const char *why, struct loop *loop, struct log *log,
+                   const struct app_journal_options *journal);
 
 /* Other hosts may send to the app over links: opens entry.links, of `capacity` bytes. Its front is set by
  * whoever joins it to the listener. Before the loop runs. 0 or a negative errno. */
 int owned_app_add_links(struct owned_app *a, uint64_t capacity);
 
-/* `cyclic`: this app feeds outlet's app, by way of inner outlets. 0 or -ENOMEM. */
-int owned_app_add_inner(struct owned_app *a, struct outlet *outlet, const char *event, bool cyclic);
+/* `cyclic`: this app feeds outlet's app, by way of inner outlets. `epoch`: of the app it comes from. After the
+ * outlet was started. 0 or -ENOMEM. */
+int owned_app_add_inner(struct owned_app *a, struct outlet *outlet, const char *event, bool cyclic,
+                        const uint8_t epoch[EPOCH_BYTES]);
+
+/* Its state could not be had back from the journal: it is suspended from the start. */
+void owned_app_not_restored(struct owned_app *a, int error);
+
+bool owned_app_suspended(const struct owned_app *a);
+
+/* Of its journal: what the turns up to now have done is handed to the disk, is durable, will never be. */
+void owned_app_placed(struct owned_app *a);
+void owned_app_durable(struct owned_app *a);
+void owned_app_store_failed(struct owned_app *a, int error);
+
 void owned_app_dispose(struct owned_app *a);
 
 #endif

@@ -6,6 +6,7 @@
 void streams_dispose(struct streams *s)
 {
     free(s->cursors);
+    free(s->moved);
     *s = (struct streams){0};
 }
 
@@ -42,24 +43,54 @@ static uint32_t count_of_owner(const struct streams *s, struct span identity)
     return count;
 }
 
-static int add(struct streams *s, const struct run *run, struct stream_cursor **cursor)
+static int grow(struct streams *s)
 {
-    if (s->count == STREAMS_MAX || count_of_owner(s, identity_of(run)) >= STREAMS_OWNER_MAX)
-        return PE_FULL;
-    if (s->count == s->capacity) {
-        uint32_t capacity = s->capacity ? s->capacity * 2 : 4;
-        struct stream_cursor *cursors = realloc(s->cursors, capacity * sizeof *cursors);
-        if (!cursors)
-            return -ENOMEM;
-        s->cursors = cursors;
-        s->capacity = capacity;
-    }
-    struct stream_cursor *c = *cursor = &s->cursors[s->count++];
-    *c = (struct stream_cursor){.stored = run->base};
-    struct span identity = identity_of(run);
-    memcpy(c->identity, identity.data, identity.size);
-    memcpy(c->epoch, run->epoch, EPOCH_BYTES);
+    uint32_t capacity = s->capacity ? s->capacity * 2 : 4;
+    uint32_t *moved = realloc(s->moved, capacity * sizeof *moved);
+    if (!moved)
+        return -ENOMEM;
+    s->moved = moved;
+    struct stream_cursor *cursors = realloc(s->cursors, capacity * sizeof *cursors);
+    if (!cursors)
+        return -ENOMEM;
+    s->cursors = cursors;
+    s->capacity = capacity;
     return 0;
+}
+
+static int add(struct streams *s, struct span identity, struct stream_cursor **cursor)
+{
+    if (s->count == STREAMS_MAX || count_of_owner(s, identity) >= STREAMS_OWNER_MAX)
+        return PE_FULL;
+    if (s->count == s->capacity && grow(s) < 0)
+        return -ENOMEM;
+    struct stream_cursor *c = *cursor = &s->cursors[s->count++];
+    *c = (struct stream_cursor){0};
+    memcpy(c->identity, identity.data, identity.size);
+    return 0;
+}
+
+static void note_moved(struct streams *s, struct stream_cursor *c)
+{
+    if (!c->moved)
+        s->moved[s->moved_count++] = (uint32_t)(c - s->cursors);
+    c->moved = true;
+}
+
+void streams_move(struct streams *s, struct stream_cursor *cursor, uint64_t stored)
+{
+    cursor->stored = stored;
+    note_moved(s, cursor);
+}
+
+const struct stream_cursor *streams_take_moved(struct streams *s, bool *new_epoch)
+{
+    if (s->moved_count == 0)
+        return NULL;
+    struct stream_cursor *c = &s->cursors[s->moved[--s->moved_count]];
+    *new_epoch = c->new_epoch;
+    c->moved = c->new_epoch = false;
+    return c;
 }
 
 static bool retired(const struct stream_cursor *c, const uint8_t *epoch)
@@ -79,6 +110,36 @@ static void begin_epoch(struct stream_cursor *c, const struct run *run)
         c->retired_count++;
     memcpy(c->epoch, run->epoch, EPOCH_BYTES);
     c->stored = run->base;
+    c->new_epoch = true;
+}
+
+static int begin(struct streams *s, const struct run *run, struct stream_cursor **cursor)
+{
+    int error = add(s, identity_of(run), cursor);
+    if (error < 0)
+        return error;
+    memcpy((*cursor)->epoch, run->epoch, EPOCH_BYTES);
+    streams_move(s, *cursor, run->base);
+    return 0;
+}
+
+int streams_restore(struct streams *s, struct span identity, const uint8_t epoch[EPOCH_BYTES],
+                    uint64_t stored, bool has_retired, const uint8_t (*retired)[EPOCH_BYTES],
+                    unsigned retired_count)
+{
+    assert(identity.size <= SOURCE_NAME_MAX && retired_count <= RETIRED_EPOCHS);
+    struct stream_cursor *c = look_up(s, identity);
+    int error = c ? 0 : add(s, identity, &c);
+    if (error < 0)
+        return error;
+    memcpy(c->epoch, epoch, EPOCH_BYTES);
+    c->stored = stored;
+    if (has_retired) {
+        memcpy(c->retired, retired, retired_count * sizeof *retired);
+        c->retired_count = (uint8_t)retired_count;
+        c->retired_next = (uint8_t)(retired_count % RETIRED_EPOCHS);
+    }
+    return 0;
 }
 
 int streams_find(struct streams *s, const struct run *run, struct stream_cursor **cursor,
@@ -92,7 +153,7 @@ int streams_find(struct streams *s, const struct run *run, struct stream_cursor 
         return PE_STREAM_GAP;
     if (!c) {
         *news = STREAM_NEW;
-        return add(s, run, cursor);
+        return begin(s, run, cursor);
     }
     *cursor = c;
     if (memcmp(c->epoch, run->epoch, EPOCH_BYTES) != 0) {
@@ -101,9 +162,10 @@ int streams_find(struct streams *s, const struct run *run, struct stream_cursor 
         if (gap)
             return PE_STREAM_GAP;
         begin_epoch(c, run);
+        note_moved(s, c);
         *news = STREAM_NEW_EPOCH;
     } else if (c->stored < run->base && !gap) {
-        c->stored = run->base;
+        streams_move(s, c, run->base);
         *news = STREAM_ROLLED_BACK;
     }
     return 0;

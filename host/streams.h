@@ -20,17 +20,34 @@ struct stream_cursor {
     uint8_t retired[RETIRED_EPOCHS][EPOCH_BYTES];
     uint8_t retired_count, retired_next;
     uint64_t stored; /* never decreases within an epoch */
+    bool moved;      /* since streams_take_moved: it is in the list of those */
+    bool new_epoch;  /* since then: the retired ones have changed, too */
 };
 
 struct streams {
     struct stream_cursor *cursors; /* count of them; grows by doubling, up to STREAMS_MAX */
     uint32_t count, capacity;
     uint32_t last; /* where the last look-up ended: usually the next one's, too */
+    uint32_t *moved; /* moved_count of them, of `capacity`: those that a journal has to hear of */
+    uint32_t moved_count;
 };
 
 enum stream_news { STREAM_KNOWN, STREAM_NEW, STREAM_NEW_EPOCH, STREAM_ROLLED_BACK };
 
 void streams_dispose(struct streams *s);
+
+/* The cursor of a stream that was found has moved up to `stored`. */
+void streams_move(struct streams *s, struct stream_cursor *cursor, uint64_t stored);
+
+/* The next cursor that has moved, or was made, or got a new epoch, since it was taken last. NULL: no more.
+ * `*new_epoch`: its retired epochs are to be kept, too. */
+const struct stream_cursor *streams_take_moved(struct streams *s, bool *new_epoch);
+
+/* Recovery: a cursor as it was journaled; `has_retired` false: its retired epochs are as they were. 0, PE_FULL
+ * or -ENOMEM. */
+int streams_restore(struct streams *s, struct span identity, const uint8_t epoch[EPOCH_BYTES],
+                    uint64_t stored, bool has_retired, const uint8_t (*retired)[EPOCH_BYTES],
+                    unsigned retired_count);
 
 /* Finds the cursor of a RUN_STREAM, making it if need be: a stream not known begins at what its sender has
  * been told is stored (run->base), and a cursor behind that is moved up to it: this host has lost what it

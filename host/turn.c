@@ -16,6 +16,18 @@ void turn_dispose(struct pure_turn *turn)
     turn->outlets = NULL;
 }
 
+static uint64_t unit_bytes(const struct turn_outlet *to)
+{
+    uint64_t queued = to->outlet->queue.tail.bytes - to->mark.tail.bytes;
+    return queued + (to->backlog ? to->backlog->spill_size - to->mark.spill_size : 0);
+}
+
+static uint64_t unit_records(const struct turn_outlet *to)
+{
+    uint64_t queued = to->outlet->queue.tail.records - to->mark.tail.records;
+    return queued + (to->backlog ? to->backlog->spill_records - to->mark.spill_records : 0);
+}
+
 static int failed(struct pure_turn *turn, uint32_t output, size_t size, int error)
 {
     if (turn->error == 0) {
@@ -23,22 +35,47 @@ static int failed(struct pure_turn *turn, uint32_t output, size_t size, int erro
         turn->failed_output = output;
         turn->failed_bytes = size;
         if (error == PE_FULL) {
-            const struct turn_outlet *to = &turn->outlets[output];
-            turn->full = to->outlet;
-            turn->needs = to->outlet->queue.tail.bytes - to->mark.bytes + record_framed_size(size);
+            turn->full = &turn->outlets[output];
+            turn->needs = unit_bytes(turn->full) + record_framed_size(size);
         }
     }
     return error;
 }
 
 /* Whether the record leaves as much free as it must. */
-static bool spares(const struct pure_turn *turn, struct outlet *o, size_t size)
+static bool spares(const struct pure_turn *turn, const struct turn_outlet *to, size_t size)
 {
-    uint64_t room = turn_room(turn, o), framed = record_framed_size(size);
-    if (!turn->sparing || record_queue_held(&o->queue) + framed <= room)
+    struct record_queue *q = &to->outlet->queue;
+    uint64_t room = turn_room(turn, to), framed = record_framed_size(size);
+    if (!turn->sparing || record_queue_held(q) + framed <= room)
         return true;
-    record_queue_see_freed(&o->queue);
-    return record_queue_held(&o->queue) + framed <= room;
+    record_queue_see_freed(q);
+    return record_queue_held(q) + framed <= room;
+}
+
+static int queue_record(const struct pure_turn *turn, struct turn_outlet *to, const void *data, size_t size)
+{
+    if (size > to->outlet->max_record)
+        return PE_TOO_LARGE;
+    if (to->backlog)
+        return backlog_send(to->backlog, data, size, turn_spare(turn, to));
+    return spares(turn, to, size) ? outlet_queue(to->outlet, data, size) : PE_FULL;
+}
+
+static bool over(const struct turn_outlet *to)
+{
+    uint64_t capacity = turn_capacity(to);
+    return (to->backlog ? backlog_held(to->backlog) : record_queue_held(&to->outlet->queue)) >
+           capacity - capacity / 4;
+}
+
+static void begin_outlet(const struct pure_turn *turn, struct turn_outlet *to)
+{
+    to->unit = turn->unit;
+    if (to->backlog)
+        to->mark = backlog_mark(to->backlog);
+    else
+        to->mark.tail = to->outlet->queue.tail;
 }
 
 int pure_send(struct pure_turn *turn, uint32_t output, const void *data, size_t size)
@@ -48,17 +85,17 @@ int pure_send(struct pure_turn *turn, uint32_t output, const void *data, size_t 
     struct turn_outlet *to = &turn->outlets[output];
     if (turn->replaying || !to->outlet)
         return 0;
-    if (to->unit != turn->unit) {
-        to->unit = turn->unit;
-        to->mark = to->outlet->queue.tail;
-    }
-    int error = spares(turn, to->outlet, size) ? outlet_queue(to->outlet, data, size) : PE_FULL;
+    if (to->unit != turn->unit)
+        begin_outlet(turn, to);
+    int error = queue_record(turn, to, data, size);
     if (error < 0)
         return failed(turn, output, size, error);
     to->touched = true;
-    if (outlet_over(to->outlet))
-        turn->over = true;
     turn->sends++;
+    if (to->backlog)
+        turn->sent_bytes += size;
+    if (over(to) || turn->sent_bytes > TURN_SENT_BYTES)
+        turn->over = true;
     return 0;
 }
 
@@ -68,8 +105,11 @@ void turn_undo_unit(struct pure_turn *turn)
         struct turn_outlet *to = &turn->outlets[i];
         if (!to->outlet || to->unit != turn->unit)
             continue;
-        turn->sends -= to->outlet->queue.tail.records - to->mark.records;
-        record_queue_rollback(&to->outlet->queue, to->mark);
+        turn->sends -= unit_records(to);
+        if (to->backlog)
+            backlog_undo(to->backlog, &to->mark);
+        else
+            record_queue_rollback(&to->outlet->queue, to->mark.tail);
     }
 }
 
@@ -81,25 +121,30 @@ uint32_t turn_commit(struct pure_turn *turn)
         if (!to->touched)
             continue;
         to->touched = false;
-        if (to->outlet->queue.tail.bytes != to->outlet->queue.published.bytes) {
-            outlet_push(to->outlet);
+        if (to->outlet->queue.tail.bytes != to->outlet->queue.published.bytes || to->backlog)
             pushed++;
-        }
-        if (outlet_over(to->outlet) && !to->waiting) {
+        if (to->outlet->queue.tail.bytes != to->outlet->queue.published.bytes && !to->backlog)
+            outlet_push(to->outlet);
+        if (over(to) && !to->waiting) {
             to->waiting = true;
             turn->waiting++;
         }
     }
     turn->over = false;
-    turn->sends = 0;
+    turn->sends = turn->sent_bytes = 0;
     return pushed;
+}
+
+bool turn_within(struct turn_outlet *to, uint64_t most)
+{
+    return to->backlog ? backlog_within(to->backlog, most) : !outlet_wait(to->outlet, most);
 }
 
 bool turn_waits(struct pure_turn *turn)
 {
     for (uint32_t i = 0; i < turn->output_count && turn->waiting > 0; i++) {
         struct turn_outlet *to = &turn->outlets[i];
-        if (to->waiting && !outlet_wait(to->outlet, to->outlet->queue.capacity / 4)) {
+        if (to->waiting && turn_within(to, turn_capacity(to) / 4)) {
             to->waiting = false;
             turn->waiting--;
         }

@@ -7,12 +7,15 @@
 #ifndef PURE_HOST_TURN_H
 #define PURE_HOST_TURN_H
 
-#include "core/outlet.h"
 #include "host/app.h"
+#include "host/backlog.h"
+
+#define TURN_SENT_BYTES (1u << 20) /* of a journaled turn: it ends then */
 
 struct turn_outlet {
-    struct outlet *outlet;       /* NULL: the configuration leaves this output out */
-    struct stream_position mark; /* its tail when unit `unit` first sent to it */
+    struct outlet *outlet;     /* NULL: the configuration leaves this output out */
+    struct backlog *backlog;   /* NULL: the app's turns are not journaled */
+    struct backlog_mark mark;  /* its tail when unit `unit` first sent to it */
     uint64_t unit;
     bool touched; /* in this turn */
     bool waiting; /* it was over 75 %; until it is at 25 % its app is not run */
@@ -24,14 +27,15 @@ struct pure_turn {
     uint32_t waiting;       /* how many outlets are waited for */
     uint64_t unit;          /* counts up; never 0 in a turn */
     uint64_t sends;         /* of this turn */
+    uint64_t sent_bytes;    /* of the records, if it is journaled */
     bool replaying;         /* events are given again to rebuild the state: nothing is sent */
     bool sparing;           /* its units must leave an eighth of each outlet free */
-    bool over;              /* an outlet this turn sent to is over 75 %: the turn should end */
+    bool over; /* an outlet this turn sent to is over 75 %, or it has sent enough: the turn should end */
     int error;              /* the first failed send of the unit */
     uint32_t failed_output; /* of `error` */
     size_t failed_bytes;    /* of the record that `error` is about */
-    uint64_t needs;      /* PE_FULL: framed bytes that the unit sent to `full`, the failed record included */
-    struct outlet *full; /* the outlet of a PE_FULL */
+    uint64_t needs; /* PE_FULL: framed bytes that the unit sent to `full`, the failed record included */
+    struct turn_outlet *full; /* that of a PE_FULL */
 };
 
 /* `output_count` outlets, all left out. 0 or -ENOMEM. */
@@ -45,17 +49,32 @@ static inline void turn_begin_unit(struct pure_turn *turn)
     turn->full = NULL;
 }
 
-/* The most bytes that the outlet may hold by this turn's units. */
-static inline uint64_t turn_room(const struct pure_turn *turn, const struct outlet *o)
+/* What counts for back-pressure: held bytes, and the most there may be. */
+static inline uint64_t turn_capacity(const struct turn_outlet *to)
 {
-    return turn->sparing ? o->queue.capacity - o->queue.capacity / 8 : o->queue.capacity;
+    return to->backlog ? backlog_capacity(to->backlog) : to->outlet->queue.capacity;
+}
+
+/* Whether at most `most` bytes are held; if not, the app's task runs once they may be. */
+bool turn_within(struct turn_outlet *to, uint64_t most);
+
+/* What the turn's units must leave free. */
+static inline uint64_t turn_spare(const struct pure_turn *turn, const struct turn_outlet *to)
+{
+    return turn->sparing ? turn_capacity(to) / 8 : 0;
+}
+
+/* The most bytes that the outlet may hold by this turn's units. */
+static inline uint64_t turn_room(const struct pure_turn *turn, const struct turn_outlet *to)
+{
+    return turn_capacity(to) - turn_spare(turn, to);
 }
 
 /* Takes back the unit's sends. */
 void turn_undo_unit(struct pure_turn *turn);
 
-/* Publishes and pushes what was sent, and begins to wait for outlets that are over 75 %. Returns how many
- * outlets were pushed. */
+/* Publishes and pushes what was sent, but for outlets with a backlog, and begins to wait for outlets that are
+ * over 75 %. Returns to how many outlets the turn has sent. */
 uint32_t turn_commit(struct pure_turn *turn);
 
 /* Whether the app still has to wait for an outlet to come down to 25 %; a notice to the app follows if so. */

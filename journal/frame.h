@@ -13,7 +13,9 @@ struct frame_buffer {
     uint8_t *data;
     size_t size, capacity;
     size_t begun; /* where the frame that is not ended begins; SIZE_MAX: there is none */
-    int error;    /* -ENOMEM, PE_TOO_LARGE (over FRAME_MAX): the frame begun cannot be ended, only dropped */
+    /* -ENOMEM, PE_TOO_LARGE (over FRAME_MAX, or a name over JOURNAL_NAME_MAX), PE_MALFORMED (a zero byte in a
+     * name): the frame begun cannot be ended, only dropped */
+    int error;
 };
 
 void frame_buffer_init(struct frame_buffer *b); /* allocates nothing */
@@ -27,24 +29,30 @@ void frame_put(struct frame_buffer *b, const void *data, size_t size);
 void frame_put_u8(struct frame_buffer *b, uint8_t value);
 void frame_put_u32(struct frame_buffer *b, uint32_t value);
 void frame_put_u64(struct frame_buffer *b, uint64_t value);
-void frame_put_name(struct frame_buffer *b, struct span name); /* a byte with its size, then it */
+/* A byte with its size, then it. At most JOURNAL_NAME_MAX bytes, none of them zero. */
+void frame_put_name(struct frame_buffer *b, struct span name);
 /* Bytes put into the frame begun. */
 size_t frame_payload_size(const struct frame_buffer *b);
 /* Ends it. 0 or b->error, and then it is dropped and the error gone. */
 int frame_end(struct frame_buffer *b);
 void frame_drop(struct frame_buffer *b); /* the frame begun was never there */
 
-/* All frames of the buffer become one batch, at `offset` of a segment: writes places and CRCs. */
-void frames_place(struct frame_buffer *b, uint64_t store, uint64_t segment, uint64_t offset);
-
-/* --- reading --- */
-
-struct frame {
+struct journal_frame {
     enum frame_kind kind;
     uint32_t size; /* on disk */
     uint64_t store, segment, offset, batch;
     struct span payload;
 };
+
+/* All frames of the buffer become one batch, at `offset` of a segment: writes places and CRCs. May be called
+ * again, for another place. */
+void frames_place(struct frame_buffer *b, uint64_t store, uint64_t segment, uint64_t offset);
+
+/* The frames of the buffer, one by one: `*at` is 0 at first. False: there is none left. They are our own, so
+ * nothing is checked, and their places are what frames_place made them. */
+bool frames_next(const struct frame_buffer *b, size_t *at, struct journal_frame *frame);
+
+/* --- reading --- */
 
 enum frame_verdict {
     FRAME_VALID,
@@ -53,9 +61,10 @@ enum frame_verdict {
 };
 
 /* Reads the frame at the front of `bytes`, which lie at `offset` of segment `segment`. `store` 0: any. The
- * payload lies in `bytes`. With FRAME_MORE only kind and size are set. */
+ * payload lies in `bytes`. With FRAME_MORE only size and kind are set; of less than a head, only size, to
+ * FRAME_HEAD. So whoever has no more bytes takes FRAME_MORE for FRAME_INVALID. */
 enum frame_verdict frame_read(struct span bytes, uint64_t store, uint64_t segment, uint64_t offset,
-                              struct frame *frame);
+                              struct journal_frame *frame);
 
 /* --- COMMIT and SNAPSHOT --- */
 
@@ -63,18 +72,20 @@ enum frame_verdict frame_read(struct span bytes, uint64_t store, uint64_t segmen
 #define JOURNAL_DIGEST_BYTES 16
 #define JOURNAL_RETIRED_MAX  16
 
+/* Names and texts have no zero byte and at most JOURNAL_NAME_MAX bytes. Those of apps and outputs are not
+ * empty. Numbers of records are at most VARINT_MAX. */
 struct section_events {
     struct span event, source;
     uint64_t first, time_ms; /* number of the first; wall clock of acceptance */
-    uint64_t records;
-    bool bare;         /* the records are left out: the app has no state, and no history is kept */
-    struct span bytes; /* framed records (core/record.h); empty if bare */
+    uint64_t records;        /* at least 1 */
+    bool bare;               /* the records are left out: the app has no state, and no history is kept */
+    struct span bytes;       /* framed records (core/record.h); empty if bare */
 };
 
 struct section_sends {
     struct span output;
-    uint64_t first; /* number of the first record in the output's stream, from 1 */
-    uint64_t records;
+    uint64_t first;    /* number of the first record in the output's stream, from 1 */
+    uint64_t records;  /* at least 1 */
     struct span bytes; /* framed records */
 };
 
@@ -96,16 +107,16 @@ struct section_key {
 struct section_output {
     struct span output;
     uint64_t sent;   /* number of the last record sent to it */
-    uint64_t stored; /* all up to here are stored at its receiver, or dead */
+    uint64_t stored; /* all up to here are stored at its receiver, or dead; at most `sent` */
 };
 
 /* Records always refused. In a commit `record` has the record; in a snapshot it is empty, and the record lies
  * in the commit at `segment`, `offset` (both 0 in a commit: it lies here). */
 struct section_dead {
     struct span output;
-    uint64_t number;  /* of the record in the output's stream */
-    uint64_t time_ms; /* when it was set aside */
-    struct span reason;
+    uint64_t number;    /* of the record in the output's stream */
+    uint64_t time_ms;   /* when it was set aside */
+    struct span reason; /* what is over JOURNAL_NAME_MAX is cut off when it is written */
     uint64_t segment, offset;
     struct span record;
 };
@@ -146,9 +157,12 @@ int commit_end(struct frame_buffer *b, uint64_t stored); /* as frame_end */
 
 /* Reads the head; `*rest` is left at the first section. 0 or PE_JOURNAL. */
 int commit_read_head(struct span payload, struct commit_head *head, struct span *rest);
-/* The next section. 1; 0 at the end; PE_JOURNAL: it is none of this format. Spans lie in the payload. Framed
- * records are checked to be whole and as many as stated. */
+/* The next section. 1; 0 at the end; PE_JOURNAL: it is none of this format. Spans lie in the payload. Costs
+ * the same whatever it holds: records are not looked at, but their bytes are at least as many as they are. */
 int commit_read_section(struct span *rest, struct section *section);
+/* Walks the records of EVENTS and SENDS: they are whole, as many as stated, and nothing is behind them. True
+ * of all other sections. */
+bool section_records_whole(const struct section *section);
 
 /* --- HEADER --- */
 
@@ -165,8 +179,9 @@ struct header {
     struct span seals; /* seal_count of {u64 segment, u64 offset} */
 };
 
-void header_write(struct frame_buffer *b, uint64_t created_ms, const struct journal_place *seals,
-                  uint32_t seal_count); /* a whole frame; as frame_end it may leave b->error */
+/* Puts a whole frame. 0, or as frame_end. */
+int header_write(struct frame_buffer *b, uint64_t created_ms, const struct journal_place *seals,
+                 uint32_t seal_count);
 /* 0; PE_JOURNAL; PE_JOURNAL_VERSION: of a newer format (only `version` is set). */
 int header_read(struct span payload, struct header *header);
 struct journal_place header_seal(const struct header *header, uint32_t index);
@@ -177,6 +192,7 @@ struct journal_place header_seal(const struct header *header, uint32_t index);
  * from its seal, or found by reading the segment. */
 struct seal_output {
     char name[JOURNAL_NAME_MAX + 1];
+    uint8_t name_size;
     uint64_t first_offset; /* where the batch begins that has its first SENDS here */
     uint64_t first, last;  /* numbers of its records here: first <= last */
     uint64_t bytes;        /* framed, of those */
@@ -184,11 +200,13 @@ struct seal_output {
 
 struct seal_app {
     char name[JOURNAL_NAME_MAX + 1];
+    uint8_t name_size;
     uint64_t first_sequence, last_sequence; /* of commits here; last 0: none */
     uint64_t snapshot_offset;               /* of its last snapshot here; 0: none */
     uint64_t first_ms, last_ms;             /* wall clock of the first and last events here; 0: none */
     uint32_t dead;                          /* DEAD sections with a record here */
     uint32_t output_count, output_room;
+    uint32_t output_noted; /* index of the last one noted: the next is most often this or the one behind it */
     struct seal_output *outputs;
 };
 
@@ -199,6 +217,7 @@ struct seal_hole {
 
 struct seal {
     uint32_t app_count, app_room;
+    uint32_t app_noted; /* as output_noted */
     struct seal_app *apps;
     uint32_t hole_count, hole_room;
     struct seal_hole *holes;
@@ -206,12 +225,16 @@ struct seal {
 
 void seal_init(struct seal *s);
 void seal_dispose(struct seal *s);
-/* Notes a valid COMMIT or SNAPSHOT of the segment. 0, -ENOMEM or PE_JOURNAL (its payload is none). */
-int seal_note(struct seal *s, const struct frame *frame);
-int seal_add_hole(struct seal *s, uint64_t offset, uint64_t size);
-struct seal_app *seal_find_app(const struct seal *s, struct span app); /* NULL: not here */
+/* Notes a valid COMMIT or SNAPSHOT of the segment; frames in order. Nothing is allocated for apps and outputs
+ * that are known. 0, -ENOMEM or PE_JOURNAL (its payload is none): then it is noted in part, which makes the
+ * seal say more than is there, never less. */
+int seal_note(struct seal *s, const struct journal_frame *frame);
+int seal_add_hole(struct seal *s, uint64_t offset, uint64_t size); /* 0 or -ENOMEM */
+/* NULL: not here. Valid until the next seal_note. */
+struct seal_app *seal_find_app(const struct seal *s, struct span app);
 struct seal_output *seal_find_output(const struct seal_app *a, struct span output);
-void seal_write(struct frame_buffer *b, const struct seal *s); /* a whole frame */
-int seal_read(struct span payload, struct seal *s);            /* into an empty one. 0, PE_JOURNAL, -ENOMEM */
+int seal_write(struct frame_buffer *b, const struct seal *s); /* puts a whole frame. 0, or as frame_end */
+/* Into an empty one. 0; PE_JOURNAL, -ENOMEM: it is empty still. */
+int seal_read(struct span payload, struct seal *s);
 
 #endif

@@ -101,7 +101,7 @@ void store_each_app(const struct store *s, void (*each)(void *context, const cha
  * counted. 0 or a negative errno. */
 struct store_replay {
     bool (*wanted)(void *context, const char *app);
-    int (*each)(void *context, const struct commit_head *head, const struct frame *frame,
+    int (*each)(void *context, const struct commit_head *head, const struct journal_frame *frame,
                 struct span sections);
     void *context;
 };

@@ -108,6 +108,16 @@ static void prepare_datagram_receive(struct io_uring_sqe *sqe, struct io_op *op)
     sqe->buf_group = BUFFERS_GROUP;
 }
 
+/* Straight to a worker thread. Most file systems have the kernel do so with any write through the page cache,
+ * but XFS (6.0) and btrfs (6.1) take one that finds room while it is submitted, and then sync there: this
+ * thread would stand still for as long as the disk takes. */
+static void prepare_durable_write(struct io_uring_sqe *sqe, struct io_op *op)
+{
+    io_uring_prep_write(sqe, op->fd, op->data, op->size, op->file.offset);
+    sqe->rw_flags = RWF_DSYNC;
+    sqe->flags |= IOSQE_ASYNC;
+}
+
 static void prepare(struct io_uring_sqe *sqe, struct io_op *op)
 {
     switch ((enum io_kind)op->kind) {
@@ -142,8 +152,7 @@ static void prepare(struct io_uring_sqe *sqe, struct io_op *op)
         io_uring_prep_read(sqe, op->fd, op->data, op->size, op->file.offset);
         break;
     case IO_FILE_WRITE:
-        io_uring_prep_write(sqe, op->fd, op->data, op->size, op->file.offset);
-        sqe->rw_flags = RWF_DSYNC;
+        prepare_durable_write(sqe, op);
         break;
     case IO_FILE_SYNC:
         io_uring_prep_fsync(sqe, op->fd, 0);

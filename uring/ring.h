@@ -23,6 +23,10 @@ struct uring {
     struct io_op **shut_at; /* the end of that list */
 };
 
+/* The kernel's threads for operations on files, at most, for each thread with a ring. What a store has under
+ * way at once: a batch, a seal, the next segment being made, an old one being removed, and some reads. */
+#define URING_FILE_WORKERS 8
+
 /* Makes a disabled, restricted ring with its buffers: nothing but ring_enable and the operations of the seam
  * will be possible with it. On failure nothing is left behind. 0 or a negative errno. */
 int ring_set_up(struct io_uring *ring, struct buffers *buffers, const struct uring_options *options);

@@ -66,6 +66,17 @@ int ring_missing(struct io_uring *ring, char *names, size_t size)
     return error;
 }
 
+/* The kernel does with threads of its own (iou-wrk-…) what would block: of ours, most operations on files. It
+ * holds this limit for each thread that uses the ring (since 5.16 whichever made it), and on each NUMA node.
+ * Left alone, it would start four a processor. What may never end ("unbounded": sockets, pipes) has another
+ * limit, which stays at RLIMIT_NPROC: none of ours comes there but when the kernel cannot poll, and then one
+ * that waits must not keep others waiting. */
+static int limit_workers(struct io_uring *ring)
+{
+    unsigned limits[2] = {URING_FILE_WORKERS, 0};
+    return io_uring_register_iowq_max_workers(ring, limits);
+}
+
 /* Once the ring is enabled, whatever is not named here is refused (EACCES): other operations, other flags,
  * and all registering. */
 static int restrict_ring(struct io_uring *ring)
@@ -76,7 +87,7 @@ static int restrict_ring(struct io_uring *ring)
         list[i].sqe_op = operations[i].opcode;
     }
     list[ARRAY_SIZE(operations)].opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED;
-    list[ARRAY_SIZE(operations)].sqe_flags = IOSQE_BUFFER_SELECT | IOSQE_CQE_SKIP_SUCCESS;
+    list[ARRAY_SIZE(operations)].sqe_flags = IOSQE_BUFFER_SELECT | IOSQE_CQE_SKIP_SUCCESS | IOSQE_ASYNC;
     return io_uring_register((unsigned)ring->ring_fd, IORING_REGISTER_RESTRICTIONS, list, ARRAY_SIZE(list));
 }
 
@@ -96,6 +107,8 @@ int ring_set_up(struct io_uring *ring, struct buffers *buffers, const struct uri
     error = ring_missing(ring, missing, sizeof missing);
     if (error == 0)
         error = missing[0] ? -EOPNOTSUPP : restrict_ring(ring);
+    if (error == 0)
+        error = limit_workers(ring);
     if (error == 0)
         error = buffers_init(buffers, ring, options->buffers, options->buffer_bytes);
     if (error < 0)

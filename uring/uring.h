@@ -2,7 +2,8 @@
  *
  * Kernel floor: 6.1. Used from there: SINGLE_ISSUER (6.0), DEFER_TASKRUN (6.1), provided buffer rings and
  * multishot accept (5.19), multishot receive and recvmsg (6.0), restrictions (5.10), waiting with a time-out
- * in the one enter (EXT_ARG, 5.11), cancels that say nothing when they succeed (CQE_SKIP, 5.17).
+ * in the one enter (EXT_ARG, 5.11), cancels that say nothing when they succeed (CQE_SKIP, 5.17), a limit
+ * to the kernel's worker threads (5.15).
  *
  * Sockets are blocking ones: io_uring itself tries without blocking and waits by an internal poll, whereas an
  * O_NONBLOCK descriptor would make accept and connect end with EAGAIN and EINPROGRESS. */

@@ -45,6 +45,11 @@ void epoll_result(struct epoll_io *e, struct io_op *op, int value);
 /* EPOLL_CTL_…: 0 or a negative errno. */
 int epoll_control(struct epoll_io *e, int operation, struct entry *entry, uint32_t events);
 
+/* ---- files.c ---- */
+
+/* Whether it is an operation on a file; it has its result then. */
+bool epoll_run_file(struct epoll_io *e, struct io_op *op);
+
 /* ---- datagrams.c ---- */
 
 void epoll_send_datagram(struct epoll_io *e, struct entry *entry, struct io_op *op);

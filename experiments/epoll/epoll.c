@@ -233,8 +233,10 @@ static void transfer_ready(struct epoll_io *e, struct entry *entry, uint32_t eve
 
 static void start(struct epoll_io *e, struct io_op *op)
 {
-    struct entry *entry = entry_of(e, op->fd);
     counter_add(&e->io.counters.operations, 1);
+    if (epoll_run_file(e, op))
+        return;
+    struct entry *entry = entry_of(e, op->fd);
     if (!entry) {
         epoll_result(e, op, op->fd < 0 ? -EBADF : -ENOMEM);
         return;

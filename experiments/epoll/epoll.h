@@ -6,11 +6,13 @@
  *   - a receive that did not fill the buffer has emptied the socket: no read that only says EAGAIN;
  *   - UDP sockets are watched for room only while a send waits for it, or each datagram that leaves would be
  *     an event; GSO and GRO are used as by uring/;
+ *   - operations on files are calls that block, made at hand-over: a disk has no readiness;
  *   - the wake's eventfd is edge-triggered, too, and never read;
  *   - when results are there already, the look at epoll is left out, at most once in a row.
  *
  * Counters: `enters` are all system calls of the loop: epoll_wait, epoll_ctl, and each read, send, accept,
- * connect, shutdown and close it makes; with readiness every operation is a call of its own. */
+ * connect, shutdown, close and call on a file it makes; with readiness every operation is a call of its own.
+ */
 #ifndef PURE_EXPERIMENTS_EPOLL_EPOLL_H
 #define PURE_EXPERIMENTS_EPOLL_EPOLL_H
 

@@ -34,7 +34,8 @@ static void defaults_are_as_the_header_says(void **state)
     assert_int_equal(ntohs(address->sin_port), 7070);
     assert_int_equal(ntohl(address->sin_addr.s_addr), INADDR_LOOPBACK);
     assert_string_equal(config.http, "127.0.0.1:7070");
-    assert_string_equal(config.store, "memory");
+    assert_null(config.store_path);
+    assert_int_equal(config.segment_bytes, 64 << 20);
     assert_true(config.name[0] != '\0');
     assert_null(config.token);
     assert_int_equal(config.owners, 2);
@@ -45,12 +46,20 @@ static void defaults_are_as_the_header_says(void **state)
     assert_true(config.request_ns == 30 * NS_PER_S && config.idle_ns == 60 * NS_PER_S);
     assert_string_equal(config.apps[0].arg, "");
     assert_int_equal(config.apps[0].inbox_bytes, 4 << 20);
+    assert_int_equal(config.apps[0].durability, DURABILITY_MEMORY);
+    assert_true(config.apps[0].interval_ns == 5 * NS_PER_MS);
+    assert_true(config.apps[0].keep_ms == 0 && config.apps[0].keep_bytes == 0);
+    assert_null(config.apps[0].disk_key);
     const struct config_output *output = &config.outputs[0];
     assert_int_equal(output->mode, WIRE_WEBHOOK);
     assert_string_equal(output->event, "o");
     assert_string_equal(output->content_type, "application/json");
     assert_int_equal(output->queue_bytes, 4 << 20);
     assert_int_equal(output->max_record, 1 << 20);
+    assert_int_equal(output->backlog_bytes, 1 << 30);
+    assert_int_equal(output->attempts, 0);
+    assert_int_equal(output->dead, 10000);
+    assert_null(output->disk_key);
     assert_int_equal(output->batch_bytes, 256 << 10);
     assert_int_equal(output->batch_records, 0);
     assert_true(output->progress_ns == 10 * NS_PER_S && output->reply_ns == 30 * NS_PER_S);
@@ -67,7 +76,8 @@ static void every_key_reaches_its_field(void **state)
                                    "name = pi.home\n"
                                    "http = [::1]:81\n"
                                    "token = secret\n"
-                                   "store = memory\n"
+                                   "store = data/journal\n"
+                                   "segment = 1M\n"
                                    "owners = 3\n"
                                    "loops = 1\n"
                                    "connections = 7\n"
@@ -79,10 +89,16 @@ static void every_key_reaches_its_field(void **state)
                                    "module = /lib/a.so\n"
                                    "arg = step=1\n"
                                    "inbox = 1M\n"
+                                   "durability = interval\n"
+                                   "interval = 60s\n"
+                                   "keep = 7d, 1G\n"
                                    "[output a.w]\n"
                                    "event = tick\n"
                                    "queue = 1G\n"
                                    "max_record = 2K\n"
+                                   "backlog = 1T\n"
+                                   "attempts = 5\n"
+                                   "dead = 1000000\n"
                                    "wire = http://h:8080/x\n"
                                    "mode = pure\n"
                                    "app = b\n"
@@ -103,6 +119,8 @@ static void every_key_reaches_its_field(void **state)
     assert_string_equal(config.name, "pi.home");
     assert_int_equal(config.http_address.ss_family, AF_INET6);
     assert_string_equal(config.token, "secret");
+    assert_string_equal(config.store_path, "dir/data/journal");
+    assert_int_equal(config.segment_bytes, 1 << 20);
     assert_int_equal(config.owners, 3);
     assert_int_equal(config.connections, 7);
     assert_int_equal(config.max_body, 2048);
@@ -113,15 +131,26 @@ static void every_key_reaches_its_field(void **state)
     assert_string_equal(config.apps[0].module, "/lib/a.so");
     assert_string_equal(config.apps[0].arg, "step=1");
     assert_int_equal(config.apps[0].inbox_bytes, 1 << 20);
+    assert_int_equal(config.apps[0].durability, DURABILITY_INTERVAL);
+    assert_true(config.apps[0].interval_ns == 60 * NS_PER_S);
+    assert_true(config.apps[0].keep_ms == UINT64_C(7) * 24 * 3600 * 1000);
+    assert_true(config.apps[0].keep_bytes == UINT64_C(1) << 30);
+    assert_string_equal(config.apps[0].disk_key, "durability");
+    assert_int_equal(config.apps[0].disk_line, 18);
     assert_int_equal(config.output_count, 3);
     const struct config_output *wire = &config.outputs[0], *inner = &config.outputs[2];
-    assert_int_equal(wire->line, 17);
+    assert_int_equal(wire->line, 21);
     assert_string_equal(wire->app, "a");
     assert_string_equal(wire->output, "w");
     assert_int_equal(wire->kind, OUTPUT_WIRE);
     assert_string_equal(wire->event, "tick");
     assert_int_equal(wire->queue_bytes, 1 << 30);
     assert_int_equal(wire->max_record, 2048);
+    assert_true(wire->backlog_bytes == UINT64_C(1) << 40);
+    assert_int_equal(wire->attempts, 5);
+    assert_int_equal(wire->dead, 1000000);
+    assert_string_equal(wire->disk_key, "backlog");
+    assert_int_equal(wire->disk_line, 25);
     assert_string_equal(wire->url_text, "http://h:8080/x");
     assert_int_equal(wire->url.port, 8080);
     assert_string_equal(wire->url.target, "/x/apps/b/records");
@@ -209,6 +238,74 @@ static void ipv6_and_other_loopback_addresses_need_no_token(void **state)
         assert_int_equal(load(&config, text), 0);
         config_dispose(&config);
     }
+}
+
+static void where_the_store_is_decides_what_is_on_disk(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *host, *app;
+        const char *path; /* NULL: memory */
+        enum app_durability durability;
+    } cases[] = {
+        {"", "", NULL, DURABILITY_MEMORY},
+        {"store = memory\n", "", NULL, DURABILITY_MEMORY},
+        {"store = memory\n", "durability = memory\n", NULL, DURABILITY_MEMORY},
+        {"store = /var/lib/pure\n", "", "/var/lib/pure", DURABILITY_SYNC},
+        {"store = s\n", "durability = sync\n", "dir/s", DURABILITY_SYNC},
+        {"store = ./memory\n", "durability = interval\n", "dir/./memory", DURABILITY_INTERVAL},
+        {"store = s\n", "interval = 1ms\n", "dir/s", DURABILITY_INTERVAL},
+        {"store = s\n", "durability = memory\n", "dir/s", DURABILITY_MEMORY},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[200];
+        struct config config;
+        /* [host] last: an app cannot know of the store when it is read */
+        snprintf(text, sizeof(text), "[app a]\nmodule=./a\n%s[host]\n%s", cases[i].app, cases[i].host);
+        assert_int_equal(load(&config, text), 0);
+        if (cases[i].path)
+            assert_string_equal(config.store_path, cases[i].path);
+        else
+            assert_null(config.store_path);
+        assert_int_equal(config.apps[0].durability, cases[i].durability);
+        config_dispose(&config);
+    }
+}
+
+static void a_history_is_limited_by_time_or_bytes_or_both_in_any_order(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *written;
+        uint64_t ms, bytes;
+    } cases[] = {
+        {"7d", UINT64_C(7) * 24 * 3600 * 1000, 0},
+        {"1M", 0, 1 << 20},
+        {"1m", 60000, 0},
+        {"1048576", 0, 1 << 20},
+        {"1s,1T", 1000, UINT64_C(1) << 40},
+        {"2G ,\t12h", 12 * 3600 * 1000, UINT64_C(2) << 30},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[200];
+        struct config config;
+        snprintf(text, sizeof(text), "[host]\nstore=s\n[app a]\nmodule=./a\nkeep = %s\n", cases[i].written);
+        assert_int_equal(load(&config, text), 0);
+        assert_true(config.apps[0].keep_ms == cases[i].ms);
+        assert_true(config.apps[0].keep_bytes == cases[i].bytes);
+        config_dispose(&config);
+    }
+}
+
+static void what_asks_for_nothing_on_disk_needs_no_store(void **state)
+{
+    (void)state;
+    struct config config;
+    assert_int_equal(
+        load(&config, "[app a]\nmodule=./a\n[output a.o]\nwire=http://h/\nbacklog=0\nattempts=0\n"), 0);
+    assert_int_equal(config.outputs[0].backlog_bytes, 0);
+    assert_null(config.outputs[0].disk_key);
+    config_dispose(&config);
 }
 
 /* --- values from elsewhere --- */
@@ -311,7 +408,9 @@ static void no_error_holds_a_secret(void **state)
         "[host]\nowners = env:TEST_CONFIG_SECRET\n",
         "[host]\nmax_body = env:TEST_CONFIG_SECRET\n",
         "[host]\nidle_timeout = env:TEST_CONFIG_SECRET\n",
-        "[host]\nstore = env:TEST_CONFIG_SECRET\n",
+        "[host]\nsegment = env:TEST_CONFIG_SECRET\n",
+        "[app a]\nmodule = ./a\ndurability = env:TEST_CONFIG_SECRET\n",
+        "[app a]\nmodule = ./a\nkeep = env:TEST_CONFIG_SECRET\n",
         "[app a]\nmodule = ./a\n[output a.o]\nwire = http://user:s3cret@h/\n",
         "[app a]\nmodule = ./a\n[output a.o]\nwire = env:TEST_CONFIG_SECRET\n",
         "[app a]\nmodule = ./a\n[output a.o]\nmode = env:TEST_CONFIG_SECRET\n",
@@ -335,11 +434,15 @@ static void no_error_holds_a_secret(void **state)
 
 #define APP    "[app a]\nmodule = ./a\n"
 #define OUTPUT APP "[output a.o]\n"
-#define HOST_KEYS                                                                                    \
-    "name, http, token, store, owners, loops, connections, max_body, body_memory, request_timeout, " \
+#define STORE  "[host]\nstore = s\n"
+#define KEEP   "needs a time from 1s to 3650d, a size from 1M to 1T, or both, such as 7d, 1G"
+#define HOST_KEYS                                                                            \
+    "name, http, token, store, segment, owners, loops, connections, max_body, body_memory, " \
+    "request_timeout, "                                                                      \
     "idle_timeout, link, key, link_window"
-#define OUTPUT_KEYS                                                                                        \
-    "inner, wire, link, event, queue, max_record, mode, app, key, mtu, token, content_type, batch_bytes, " \
+#define OUTPUT_KEYS                                                                                      \
+    "inner, wire, link, event, queue, max_record, backlog, attempts, dead, mode, app, key, mtu, token, " \
+    "content_type, batch_bytes, "                                                                        \
     "batch_records, progress_timeout, reply_timeout, total_timeout, backoff_min, backoff_max"
 
 static const struct {
@@ -407,8 +510,30 @@ static const struct {
     {"[host]\ntoken = credential:x\n",
      "2: token: credential:x: $CREDENTIALS_DIRECTORY is not set: start the host as a systemd service with "
      "LoadCredential="},
-    {"[host]\nstore = /var/lib/pure\n",
-     "2: store = /var/lib/pure: this version keeps everything in memory: write store = memory"},
+    {"[host]\nstore =\n", "2: store: needs memory, or the path of a directory"},
+    {"[host]\nstore = Memory\n",
+     "2: store = Memory: did you mean 'memory'? If it is a directory, write it with a slash"},
+    {"[host]\nstore = memmory\n",
+     "2: store = memmory: did you mean 'memory'? If it is a directory, write it with a slash"},
+    {"[host]\nsegment = 1023K\n",
+     "2: segment = 1023K: needs a size from 1M to 1G, in bytes or with K, M, G or T"},
+    {APP "durability = snyc\n", "3: durability = snyc: unknown: did you mean 'sync'?"},
+    {APP "durability = always\n", "3: durability = always: unknown: known are sync, interval, memory"},
+    {APP "interval = 0ms\n", "3: interval = 0ms: needs a time from 1ms to 1m, with ms, s, m, h or d"},
+    {APP "interval = 2m\n", "3: interval = 2m: needs a time from 1ms to 1m, with ms, s, m, h or d"},
+    {APP "keep = for ever\n", "3: keep = for ever: " KEEP},
+    {APP "keep = 7d,\n", "3: keep = 7d,: " KEEP},
+    {APP "keep = 7d, 7d\n", "3: keep = 7d, 7d: " KEEP},
+    {APP "keep = 1G, 1G\n", "3: keep = 1G, 1G: " KEEP},
+    {APP "keep = 1G, 1d, 1G\n", "3: keep = 1G, 1d, 1G: " KEEP},
+    {APP "keep = 999ms\n", "3: keep = 999ms: " KEEP},
+    {APP "keep = 3651d\n", "3: keep = 3651d: " KEEP},
+    {APP "keep = 7\n", "3: keep = 7: " KEEP},
+    {APP "keep = 1025G\n", "3: keep = 1025G: " KEEP},
+    {OUTPUT "inner = a\nbacklog = 2T\n",
+     "5: backlog = 2T: needs a size from 0 to 1T, in bytes or with K, M, G or T"},
+    {OUTPUT "wire = http://h/\nattempts = -1\n", "5: attempts = -1: needs a whole number from 0 to 1000000"},
+    {OUTPUT "wire = http://h/\ndead = 0\n", "5: dead = 0: needs a whole number from 1 to 1000000"},
     {"[host]\nloops = 2\n", "2: loops = 2: this version has one sending loop: write loops = 1"},
     {"[host]\nowners = 0\n", "2: owners = 0: needs a whole number from 1 to 64"},
     {"[host]\nowners = 65\n", "2: owners = 65: needs a whole number from 1 to 64"},
@@ -416,11 +541,12 @@ static const struct {
     {"[host]\nowners = 0x2\n", "2: owners = 0x2: needs a whole number from 1 to 64"},
     {"[host]\nowners = 18446744073709551617\n",
      "2: owners = 18446744073709551617: needs a whole number from 1 to 64"},
-    {"[host]\nmax_body = 1T\n", "2: max_body = 1T: needs a size from 1K to 256M, in bytes or with K, M or G"},
+    {"[host]\nmax_body = 1T\n",
+     "2: max_body = 1T: needs a size from 1K to 256M, in bytes or with K, M, G or T"},
     {"[host]\nmax_body = 17179869184G\n",
-     "2: max_body = 17179869184G: needs a size from 1K to 256M, in bytes or with K, M or G"},
+     "2: max_body = 17179869184G: needs a size from 1K to 256M, in bytes or with K, M, G or T"},
     {"[host]\nidle_timeout = 10\n",
-     "2: idle_timeout = 10: needs a time from 100ms to 24h, with ms, s, m or h"},
+     "2: idle_timeout = 10: needs a time from 100ms to 1d, with ms, s, m, h or d"},
     {"[host]\nname = a b\n", "2: name = a b: needs 1 to 64 letters, digits, '-', '_' or '.'"},
     {OUTPUT "inner = a.b\n", "4: inner = a.b: needs 1 to 63 letters, digits, '-' or '_'"},
     {OUTPUT "wire = foo\n", "4: wire: the URL must begin with http://"},
@@ -453,6 +579,25 @@ static const struct {
      "4: wire: with mode = pure the URL has no query: remove all from the '?' on"},
     {OUTPUT "inner = a\nqueue = 4K\nmax_record = 4K\n",
      "6: max_record is larger than the queue: raise queue or lower max_record"},
+    {"[host]\nsegment = 1M\n" APP, "2: segment is for a store on disk: add store = DIRECTORY, or remove it"},
+    {STORE APP "durability = sync\ninterval = 5ms\n",
+     "6: interval is for durability = interval: keep one of the two"},
+    {STORE APP "interval = 5ms\ndurability = memory\n",
+     "5: interval is for durability = interval: keep one of the two"},
+    {STORE APP "durability = memory\nkeep = 7d\n",
+     "6: keep: with durability = memory there is no history: keep one of the two"},
+    {APP "durability = sync\n", "3: durability: nothing is on disk: add store = DIRECTORY to [host]"},
+    {APP "durability = interval\n", "3: durability: nothing is on disk: add store = DIRECTORY to [host]"},
+    {APP "interval = 5ms\n", "3: interval: nothing is on disk: add store = DIRECTORY to [host]"},
+    {APP "keep = 7d\ninterval = 5ms\n", "3: keep: nothing is on disk: add store = DIRECTORY to [host]"},
+    {OUTPUT "wire = http://h/\nattempts = 1\n",
+     "5: attempts: nothing is on disk: add store = DIRECTORY to [host]"},
+    {OUTPUT "wire = http://h/\ndead = 1\n", "5: dead: nothing is on disk: add store = DIRECTORY to [host]"},
+    {OUTPUT "inner = a\nbacklog = 1\n", "5: backlog: nothing is on disk: add store = DIRECTORY to [host]"},
+    {STORE APP "durability = memory\n[output a.o]\ninner = a\nbacklog = 1\n",
+     "8: backlog: nothing of app 'a' is on disk: remove durability = memory from [app a]"},
+    {OUTPUT "inner = a\nattempts = 1\n", "5: 'attempts' is for wires only: remove it"},
+    {OUTPUT "inner = a\ndead = 1\n", "5: 'dead' is for wires only: remove it"},
     {OUTPUT "wire = http://h/\nbackoff_min = 2m\n", "5: backoff_max is shorter than backoff_min: raise it"},
 };
 
@@ -540,6 +685,16 @@ static void a_section_that_cannot_be_begun_is_passed_over(void **state)
         "x:9: text after the section's ']': begin a new line\n"
         "x:13: an output's section is [output APP.OUTPUT], both 1 to 63 letters, digits, '-' or '_'\n");
     expect_all("[ap b]\nmodule = ./b\n", 20, "x:1: unknown section [ap b]: did you mean [app b]?\n");
+}
+
+/* Nobody hears that a store is missing which is misspelt. */
+static void a_store_that_is_misspelt_is_not_said_to_be_missing(void **state)
+{
+    (void)state;
+    expect_all("[host]\nstor = s\n" APP "durability = sync\n", 20,
+               "x:2: unknown key 'stor' in [host]: did you mean 'store'?\n");
+    expect_all("[hots]\nstore = s\n" APP "durability = sync\n", 20,
+               "x:1: unknown section [hots]: did you mean [host]?\n");
 }
 
 static void reading_stops_after_as_many_problems_as_are_wanted(void **state)
@@ -654,8 +809,9 @@ static void a_file_that_cannot_be_read_is_named(void **state)
 static void every_prefix_is_loaded_or_refused(void **state)
 {
     (void)state;
-    static const char text[] = "[host]\nhttp = [::1]:1 ; x\ntoken = x\n[app a]\nmodule = ./a\narg = q\n"
-                               "[output a.b]\nwire = http://h/\nmode = pure\napp = c\nqueue = 4M\n";
+    static const char text[] =
+        "[host]\nhttp = [::1]:1 ; x\ntoken = x\nstore = s\n[app a]\nmodule = ./a\narg = q\nkeep = 7d, 1G\n"
+        "[output a.b]\nwire = http://h/\nmode = pure\napp = c\nqueue = 4M\n";
     for (size_t size = 0; size < sizeof(text); size++) {
         struct config config;
         char *copy = malloc(size + 1);
@@ -678,7 +834,8 @@ static void sizes_and_times_are_shown_in_the_largest_unit(void **state)
     static const struct {
         uint64_t bytes;
         const char *text;
-    } sizes[] = {{0, "0"}, {1, "1"}, {1023, "1023"}, {1024, "1K"}, {3 << 20, "3M"}, {1u << 30, "1G"}};
+    } sizes[] = {{0, "0"},        {1, "1"},         {1023, "1023"},           {1024, "1K"},
+                 {3 << 20, "3M"}, {1u << 30, "1G"}, {UINT64_C(1) << 40, "1T"}};
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         value_show_size(text, sizeof(text), sizes[i].bytes);
         assert_string_equal(text, sizes[i].text);
@@ -687,6 +844,8 @@ static void sizes_and_times_are_shown_in_the_largest_unit(void **state)
     assert_string_equal(text, "90s");
     value_show_time(text, sizeof(text), 7200 * NS_PER_S);
     assert_string_equal(text, "2h");
+    value_show_time(text, sizeof(text), 48 * 3600 * NS_PER_S);
+    assert_string_equal(text, "2d");
 }
 
 static void the_nearest_name_is_near(void **state)
@@ -713,6 +872,9 @@ int main(void)
         cmocka_unit_test(a_pure_wire_leads_to_the_records_of_the_receiving_app),
         cmocka_unit_test(a_small_queue_lowers_the_largest_record),
         cmocka_unit_test(ipv6_and_other_loopback_addresses_need_no_token),
+        cmocka_unit_test(where_the_store_is_decides_what_is_on_disk),
+        cmocka_unit_test(a_history_is_limited_by_time_or_bytes_or_both_in_any_order),
+        cmocka_unit_test(what_asks_for_nothing_on_disk_needs_no_store),
         cmocka_unit_test(values_come_from_files_variables_and_credentials),
         cmocka_unit_test(a_file_or_credential_that_cannot_be_used_is_named),
         cmocka_unit_test(no_error_holds_a_secret),
@@ -720,6 +882,7 @@ int main(void)
         cmocka_unit_test(all_problems_of_a_file_are_told_in_its_order),
         cmocka_unit_test(a_section_with_a_problem_is_not_said_to_lack_something),
         cmocka_unit_test(a_section_that_cannot_be_begun_is_passed_over),
+        cmocka_unit_test(a_store_that_is_misspelt_is_not_said_to_be_missing),
         cmocka_unit_test(reading_stops_after_as_many_problems_as_are_wanted),
         cmocka_unit_test(a_url_that_is_wrong_is_an_error_with_its_line),
         cmocka_unit_test(a_nul_byte_is_an_error_with_its_line),

@@ -243,7 +243,7 @@ static const struct {
      "2: link = [::]:0: port 0 is none that peers could be given: write one from 1 "
      "to 65535, such as 7071"},
     {"[host]\nlink_window = 1M\n",
-     "2: link_window = 1M: needs a size from 2M to 1G, in bytes or with K, M or G"},
+     "2: link_window = 1M: needs a size from 2M to 1G, in bytes or with K, M, G or T"},
     {"[host]\nkey =\n", "2: key: " PATH_NEEDED},
     {"[host]\nkey = " KEY_A "\n", "2: key: " PATH_NEEDED},
     {"[host]\nkey = " PRIVATE "\n", "2: key: " NOT_HERE},
@@ -325,7 +325,8 @@ static const struct {
     {LINK "link = " PRIVATE "\n", "6: link: " NOT_HERE},
     {PEER "apps = env:TEST_LINKS_PRIVATE\n", "4: apps: " NOT_HERE},
     {"[host]\n" PRIVATE "\n",
-     "2: unknown key 'pure-host-private-key' in [host]: known are name, http, token, store, owners, loops, "
+     "2: unknown key 'pure-host-private-key' in [host]: known are name, http, token, store, segment, owners, "
+     "loops, "
      "connections, max_body, body_memory, request_timeout, idle_timeout, link, key, link_window"},
 };
 

@@ -51,7 +51,8 @@ static void open_world(const char *text)
 static void reload(const char *format, ...)
 {
     char text[4096];
-    int size = snprintf(text, sizeof text, "[host]\nname = one\nhttp = %s\nstore = memory\n%s", one->endpoint,
+    int size = snprintf(text, sizeof text, "[host]\nname = one\nhttp = %s\n%s%s", one->endpoint,
+                        strstr(format, "\nstore = ") ? "" : "store = memory\n",
                         strstr(format, "[host] key") ? "" : SAME_KEY);
     va_list arguments;
     va_start(arguments, format);
@@ -187,6 +188,23 @@ static void a_link_that_is_changed_waits_for_a_restart(void **state)
     hosts_world_close(&world);
 }
 
+static void a_store_and_what_it_keeps_wait_for_a_restart(void **state)
+{
+    (void)state;
+    static const char *const changed[] = {"backlog = 2G\n", "attempts = 3\n", "dead = 5\n"};
+    open_world(APPS "[output src.cloud]\nwire = http://10.0.0.4/hook\n");
+    for (unsigned i = 0; i < ARRAY_SIZE(changed); i++) {
+        reload("token = t\nstore = s\nsegment = 1M\n" APPS
+               "[output src.cloud]\nwire = http://10.0.0.4/hook\n%s",
+               changed[i]);
+        assert_int_equal(world_logged(one, "reload: [host] store changes with the next start"), i + 1);
+        assert_int_equal(world_logged(one, "reload: [host] segment changes with the next start"), i + 1);
+        assert_int_equal(world_logged(one, "reload: app src changes with the next start"), i + 1);
+        assert_int_equal(world_logged(one, "reload: output src.cloud changes with the next start"), i + 1);
+    }
+    hosts_world_close(&world);
+}
+
 static void a_file_that_is_wrong_changes_nothing(void **state)
 {
     (void)state;
@@ -225,6 +243,7 @@ int main(void)
         cmocka_unit_test(what_cannot_change_is_named_and_stays),
         cmocka_unit_test(links_and_peers_wait_for_a_restart),
         cmocka_unit_test(a_link_that_is_changed_waits_for_a_restart),
+        cmocka_unit_test(a_store_and_what_it_keeps_wait_for_a_restart),
         cmocka_unit_test(a_file_that_is_wrong_changes_nothing),
         cmocka_unit_test(a_hundred_changes_in_a_row_lose_nothing),
     };

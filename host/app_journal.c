@@ -1,0 +1,441 @@
+#include "host/app_journal.h"
+
+#include "host/owned_app.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define ACK_FRAME_BYTES 4096 /* more than a frame that only says what is stored */
+
+typedef unsigned long long ull;
+
+static struct frame_buffer *frames_of(const struct app_journal *j)
+{
+    return journal_frames(j->options.writer);
+}
+
+/* --- frames --- */
+
+static void begin_frame(struct owned_app *a)
+{
+    struct app_journal *j = &a->journal;
+    if (j->framing)
+        return;
+    commit_begin(frames_of(j), FRAME_COMMIT, span_text(a->entry.name), j->sequence + 1);
+    j->framing = true;
+}
+
+void app_journal_events(struct owned_app *a, const struct events *events)
+{
+    struct app_journal *j = &a->journal;
+    if (!j->on || j->failed || events->records == 0)
+        return;
+    begin_frame(a);
+    bool bare = a->state.stateless && !j->options.keeps;
+    struct section section = {.type = SECTION_EVENTS,
+                              .events = {.event = span_text(events->event),
+                                         .source = span_text(events->source),
+                                         .first = events->first,
+                                         .time_ms = events->time_ms,
+                                         .records = events->records,
+                                         .bare = bare,
+                                         .bytes = bare ? span_of(NULL, 0) : events->bytes}};
+    commit_put(frames_of(j), &section);
+}
+
+static void key_stored(void *context, struct span key, uint64_t stored)
+{
+    struct owned_app *a = context;
+    struct app_journal *j = &a->journal;
+    if (!j->on || j->failed)
+        return;
+    begin_frame(a);
+    struct section section = {.type = SECTION_KEY, .key.stored = stored};
+    keys_digest(key, section.key.digest);
+    commit_put(frames_of(j), &section);
+}
+
+static void put_cursor(struct frame_buffer *frames, const struct stream_cursor *c, bool with_retired)
+{
+    struct section section = {.type = SECTION_CURSOR,
+                              .cursor = {.identity = span_text(c->identity),
+                                         .stored = c->stored,
+                                         .has_retired = with_retired,
+                                         .retired_count = c->retired_count}};
+    memcpy(section.cursor.epoch, c->epoch, EPOCH_BYTES);
+    /* oldest first, so that the ring goes on where it was */
+    for (unsigned i = 0; i < c->retired_count; i++) {
+        unsigned at = c->retired_count == RETIRED_EPOCHS ? (c->retired_next + i) % RETIRED_EPOCHS : i;
+        memcpy(section.cursor.retired[i], c->retired[at], EPOCH_BYTES);
+    }
+    commit_put(frames, &section);
+}
+
+static void put_inner(struct frame_buffer *frames, const struct inner_inlet *inner)
+{
+    struct section section = {.type = SECTION_CURSOR,
+                              .cursor = {.identity = span_text(inner->source), .stored = inner->given.records}};
+    memcpy(section.cursor.epoch, inner->epoch, EPOCH_BYTES);
+    commit_put(frames, &section);
+}
+
+static void put_cursors(struct owned_app *a)
+{
+    struct app_journal *j = &a->journal;
+    const struct stream_cursor *c;
+    bool new_epoch;
+    while ((c = streams_take_moved(&a->intake.streams, &new_epoch))) {
+        begin_frame(a);
+        put_cursor(frames_of(j), c, new_epoch);
+    }
+    for (unsigned i = 0; i < a->inner_count; i++) {
+        struct inner_inlet *inner = &a->inners[i];
+        if (inner->given.records == inner->framed)
+            continue;
+        inner->framed = inner->given.records;
+        begin_frame(a);
+        put_inner(frames_of(j), inner);
+    }
+}
+
+static void put_outputs(struct owned_app *a)
+{
+    struct app_journal *j = &a->journal;
+    for (struct journal_output *o = j->outputs; o; o = o->next) {
+        if (!o->backlog || !backlog_has_news(o->backlog))
+            continue;
+        begin_frame(a);
+        backlog_frame(o->backlog, frames_of(j));
+    }
+}
+
+/* What cannot be framed can never become durable: nothing that depends on it may take effect. */
+static void fail(struct owned_app *a, int error)
+{
+    struct app_journal *j = &a->journal;
+    if (j->failed)
+        return;
+    j->failed = true;
+    if (j->framing)
+        frame_drop(frames_of(j));
+    j->framing = false;
+    owned_app_store_failed(a, error);
+}
+
+static bool end_frame(struct owned_app *a)
+{
+    struct app_journal *j = &a->journal;
+    if (!j->framing)
+        return false;
+    j->framing = false;
+    int error = commit_end(frames_of(j), counter_read(&a->entry.report.stored));
+    if (error < 0) {
+        log_line(a->log, LOG_ERROR, "app %s: its turn cannot be journaled: %s", a->entry.name,
+                 pure_error_text(error));
+        fail(a, error);
+        return false;
+    }
+    j->sequence++;
+    j->framed = true;
+    return true;
+}
+
+static bool outstanding(const struct app_journal *j)
+{
+    bool any = false;
+    for (struct journal_output *o = j->outputs; o && !any; o = o->next)
+        any = o->backlog && backlog_outstanding(o->backlog);
+    return any;
+}
+
+static void watch_acks(struct owned_app *a)
+{
+    struct app_journal *j = &a->journal;
+    if (j->acks.due_ns == NEVER && outstanding(j))
+        timer_set(&a->loop->timers, &j->acks, a->loop->now_ns + ACKS_NS);
+}
+
+static void join(struct owned_app *a, bool soon)
+{
+    struct app_journal *j = &a->journal;
+    uint64_t due_ns = 0;
+    if (j->options.durability == DURABILITY_INTERVAL && !soon)
+        due_ns = a->loop->now_ns + j->options.interval_ns;
+    journal_join(j->options.writer, &j->member, due_ns);
+}
+
+void app_journal_commit(struct owned_app *a, bool marked)
+{
+    struct app_journal *j = &a->journal;
+    if (j->failed)
+        return;
+    put_cursors(a);
+    put_outputs(a);
+    bool framed = end_frame(a);
+    if (j->failed || (!framed && !marked))
+        return;
+    join(a, false);
+    watch_acks(a);
+}
+
+bool app_journal_room(struct owned_app *a)
+{
+    struct app_journal *j = &a->journal;
+    return !j->on || j->failed || journal_room(j->options.writer, &j->room);
+}
+
+static void room_came(struct journal_waiter *waiter)
+{
+    struct owned_app *a = container_of(waiter, struct owned_app, journal.room);
+    loop_want(a->loop, &a->task);
+}
+
+/* --- snapshots --- */
+
+static void put_keys(struct frame_buffer *frames, const struct keys *keys)
+{
+    for (uint32_t i = 0; i < keys->count; i++) {
+        const struct key_entry *entry = keys_at(keys, i);
+        struct section section = {.type = SECTION_KEY, .key.stored = entry->stored};
+        memcpy(section.key.digest, entry->digest, KEY_BYTES);
+        commit_put(frames, &section);
+    }
+}
+
+static void put_output_numbers(struct frame_buffer *frames, const struct journal_output *o)
+{
+    if (o->backlog) {
+        backlog_frame_numbers(o->backlog, frames);
+        return;
+    }
+    struct section section = {.type = SECTION_OUTPUT, .output = {span_text(o->name), o->sent, o->stored}};
+    commit_put(frames, &section);
+}
+
+static void put_state(struct owned_app *a, struct frame_buffer *frames)
+{
+    if (a->state.stateless)
+        return;
+    struct section section = {.type = SECTION_STATE,
+                              .state = span_of(a->journal.snapshot.data, a->journal.snapshot.size)};
+    commit_put(frames, &section);
+}
+
+static int take_state(struct owned_app *a)
+{
+    struct pure_sink *sink = &a->journal.snapshot;
+    sink_clear(sink);
+    if (a->state.stateless)
+        return 0;
+    int failure = a->state.app->snapshot(a->state.state, sink);
+    return sink->error ? sink->error : failure ? PE_APP_FAILED : 0;
+}
+
+static void frame_snapshot(struct owned_app *a)
+{
+    struct app_journal *j = &a->journal;
+    struct frame_buffer *frames = frames_of(j);
+    commit_begin(frames, FRAME_SNAPSHOT, span_text(a->entry.name), j->sequence);
+    for (uint32_t i = 0; i < a->intake.streams.count; i++)
+        put_cursor(frames, &a->intake.streams.cursors[i], true);
+    for (unsigned i = 0; i < a->inner_count; i++)
+        put_inner(frames, &a->inners[i]);
+    put_keys(frames, &a->intake.keys);
+    for (struct journal_output *o = j->outputs; o; o = o->next)
+        put_output_numbers(frames, o);
+    put_state(a, frames);
+}
+
+/* Between turns: what the app has done is in frames. An app that is not whole (its module is gone, it is
+ * suspended) has no snapshot; what it needs is held until it has one again. */
+static void snapshot(struct owned_app *a)
+{
+    struct app_journal *j = &a->journal;
+    assert(!j->framing);
+    int error = take_state(a);
+    if (error == 0) {
+        frame_snapshot(a);
+        error = commit_end(frames_of(j), counter_read(&a->entry.report.stored));
+    }
+    sink_dispose(&j->snapshot);
+    j->snapshot_due = false;
+    j->snapshot_begun = *j->options.begun;
+    if (error < 0) {
+        log_line(a->log, LOG_ERROR, "app %s: its snapshot for the journal failed: %s", a->entry.name,
+                 pure_error_text(error));
+        return;
+    }
+    j->framed = j->snapshot_filled = true;
+    join(a, false);
+}
+
+static bool snapshot_is_due(const struct owned_app *a)
+{
+    const struct app_journal *j = &a->journal;
+    return a->state.app && (j->snapshot_due || *j->options.begun - j->snapshot_begun >= SNAPSHOT_SEGMENTS);
+}
+
+/* --- what is to be done besides turns --- */
+
+static void acks_fired(struct timer *timer, uint64_t now_ns)
+{
+    (void)now_ns;
+    struct owned_app *a = container_of(timer, struct owned_app, journal.acks);
+    a->journal.acks_due = true;
+    loop_want(a->loop, &a->task);
+}
+
+/* A full disk takes what lets a segment go. */
+static bool may_frame_acks(struct owned_app *a)
+{
+    struct app_journal *j = &a->journal;
+    if (journal_room(j->options.writer, &j->room))
+        return true;
+    bool would_release = false;
+    for (struct journal_output *o = j->outputs; o; o = o->next)
+        would_release = would_release || (o->backlog && backlog_would_release(o->backlog));
+    return would_release && journal_reserve(j->options.writer, ACK_FRAME_BYTES);
+}
+
+static void frame_acks(struct owned_app *a)
+{
+    struct app_journal *j = &a->journal;
+    j->acks_due = false;
+    if (may_frame_acks(a)) {
+        put_outputs(a);
+        if (end_frame(a))
+            join(a, false);
+    }
+    watch_acks(a);
+}
+
+void app_journal_work(struct owned_app *a)
+{
+    struct app_journal *j = &a->journal;
+    for (struct journal_output *o = j->outputs; o; o = o->next) {
+        if (o->backlog)
+            backlog_pump(o->backlog);
+    }
+    if (j->failed)
+        return;
+    if (j->acks_due)
+        frame_acks(a);
+    if (!j->failed && snapshot_is_due(a) && !owned_app_suspended(a) &&
+        journal_room(j->options.writer, &j->room))
+        snapshot(a);
+}
+
+/* --- durable --- */
+
+static void hold_segment(struct owned_app *a, uint64_t segment)
+{
+    struct app_journal *j = &a->journal;
+    if (j->segment_count > 0 && j->segments[j->segment_count - 1] == segment)
+        return;
+    if (j->segment_count == j->segment_room) {
+        uint32_t room = j->segment_room ? 2 * j->segment_room : 8;
+        uint64_t *segments = realloc(j->segments, room * sizeof *segments);
+        if (!segments) {
+            log_line(a->log, LOG_ERROR, "app %s: no memory to remember segment %llu", a->entry.name,
+                     (ull)segment);
+            return;
+        }
+        j->segments = segments;
+        j->segment_room = room;
+    }
+    j->segments[j->segment_count++] = segment;
+    store_hold(j->options.store, segment);
+}
+
+/* All before the snapshot's is not needed any more. */
+static void release_segments(struct app_journal *j, uint64_t before)
+{
+    uint32_t gone = 0;
+    while (gone < j->segment_count && j->segments[gone] < before)
+        store_release(j->options.store, j->segments[gone++]);
+    j->segment_count -= gone;
+    memmove(j->segments, j->segments + gone, j->segment_count * sizeof *j->segments);
+}
+
+static void placed(struct journal_member *m, uint64_t segment, uint64_t offset)
+{
+    struct owned_app *a = container_of(m, struct owned_app, journal.member);
+    struct app_journal *j = &a->journal;
+    owned_app_placed(a);
+    for (struct journal_output *o = j->outputs; o; o = o->next) {
+        if (o->backlog)
+            backlog_placed(o->backlog, segment, offset);
+    }
+    if (j->framed)
+        hold_segment(a, segment);
+    j->framed = false;
+    if (j->snapshot_filled)
+        j->snapshot_segment = segment;
+    j->snapshot_writing = j->snapshot_filled;
+    j->snapshot_filled = false;
+}
+
+static void durable(struct journal_member *m)
+{
+    struct owned_app *a = container_of(m, struct owned_app, journal.member);
+    struct app_journal *j = &a->journal;
+    for (struct journal_output *o = j->outputs; o; o = o->next) {
+        if (o->backlog)
+            backlog_durable(o->backlog);
+    }
+    if (j->snapshot_writing)
+        release_segments(j, j->snapshot_segment);
+    j->snapshot_writing = false;
+    owned_app_durable(a);
+    journal_released(j->options.writer);
+}
+
+static void failed(struct journal_member *m, int error)
+{
+    fail(container_of(m, struct owned_app, journal.member), error);
+}
+
+/* --- life --- */
+
+void app_journal_init(struct owned_app *a, const struct app_journal_options *options)
+{
+    struct app_journal *j = &a->journal;
+    *j = (struct app_journal){.options = *options,
+                              .on = options->store && options->durability != DURABILITY_MEMORY,
+                              .member = {.placed = placed, .durable = durable, .failed = failed},
+                              .room.room = room_came};
+    timer_init(&j->acks, acks_fired);
+    sink_init(&j->snapshot, APP_SNAPSHOT_MAX);
+    if (!j->on)
+        return;
+    a->intake.key_stored = key_stored;
+    a->intake.context = a;
+    j->snapshot_due = true;
+}
+
+static void dispose_output(struct journal_output *o)
+{
+    if (o->backlog) {
+        backlog_dispose(o->backlog);
+        free(o->backlog);
+    }
+    free(o);
+}
+
+void app_journal_dispose(struct owned_app *a)
+{
+    struct app_journal *j = &a->journal;
+    while (j->outputs) {
+        struct journal_output *o = j->outputs;
+        j->outputs = o->next;
+        dispose_output(o);
+    }
+    while (j->sources) {
+        struct journal_source *source = j->sources;
+        j->sources = source->next;
+        free(source);
+    }
+    sink_dispose(&j->snapshot);
+    free(j->segments);
+    j->segments = NULL;
+}

@@ -1,0 +1,115 @@
+/* What an app has in the journal: its turns on their way there, and back from there after a start.
+ *
+ * A turn's frame says which events were taken, what was sent, and how far each source has come; it is begun
+ * by the turn's first event and ended by its commit. The app then joins the writer's batch. When that is
+ * durable, everything takes effect that the turn has done: backlogs publish, inner outlets that end here are
+ * freed, inboxes are freed and their results go back (with durability `interval` inboxes do not wait).
+ *
+ * A snapshot has all that is to be known of the app, so that what was journaled before is not needed to know
+ * it. One is written after each start, and then at least every SNAPSHOT_SEGMENTS segments of its owner.
+ *
+ * That receivers have stored something is journaled with the app's next frame, or after ACKS_NS in one of its
+ * own: losing it means to send again what they know.
+ *
+ * Part of struct owned_app; functions take that. Without a store, or with durability `memory`, nothing here is
+ * in use (`on` is false). */
+#ifndef PURE_HOST_APP_JOURNAL_H
+#define PURE_HOST_APP_JOURNAL_H
+
+#include "host/app_state.h"
+#include "host/backlog.h"
+#include "host/config.h"
+#include "host/inbox.h"
+
+#define SNAPSHOT_SEGMENTS 4
+#define ACKS_NS           NS_PER_S
+
+struct owned_app;
+
+/* What the host gives each app whose turns are journaled. */
+struct app_journal_options {
+    struct store *store; /* NULL: none */
+    struct journal_writer *writer; /* the owner's */
+    struct journal_reader *reader; /* the owner's */
+    const uint64_t *begun;         /* segments that the writer has begun: counts up */
+    enum app_durability durability;
+    uint64_t interval_ns;
+    bool keeps; /* a history of its events is kept: their bytes are journaled, whatever they change */
+};
+
+/* An output as the journal knows it; also one that the configuration no longer has. */
+struct journal_output {
+    char name[JOURNAL_NAME_MAX + 1];
+    uint64_t sent, stored; /* as found at the start */
+    struct backlog *backlog; /* NULL: the configuration has no such output; its records are held */
+    struct journal_output *next;
+};
+
+/* The cursor of an inner outlet that ends at this app, as found at the start. */
+struct journal_source {
+    char name[JOURNAL_NAME_MAX + 1];
+    uint8_t epoch[EPOCH_BYTES];
+    uint64_t stored;
+    struct journal_source *next;
+};
+
+struct app_journal {
+    bool on;
+    bool failed; /* the store has: nothing is journaled any more */
+    struct app_journal_options options;
+    struct journal_member member;
+    struct journal_waiter room;
+    struct timer acks;
+    bool acks_due;
+    uint64_t sequence; /* of the last commit that is ended */
+    bool framing;      /* the next one is begun */
+    bool framed;       /* frames of the app are in the batch that fills */
+    struct journal_output *outputs;
+    struct journal_source *sources;
+    /* snapshots */
+    bool snapshot_due, snapshot_filled, snapshot_writing;
+    uint64_t snapshot_begun;   /* options.begun when the last one was framed */
+    uint64_t snapshot_segment; /* of the one being written */
+    struct pure_sink snapshot;
+    /* segments with frames that are needed to know the app, oldest first, each held */
+    uint64_t *segments;
+    uint32_t segment_count, segment_room;
+};
+
+void app_journal_init(struct owned_app *a, const struct app_journal_options *options);
+void app_journal_dispose(struct owned_app *a);
+
+/* --- a start, before the loops run --- */
+
+/* The `each` of store_replay, for this app. 0; PE_APP_FAILED: the state could not be rebuilt, PE_JOURNAL, a
+ * negative errno. What there is besides the state is put back in any case. */
+int app_journal_restore(struct owned_app *a, const struct commit_head *head, const struct journal_frame *frame,
+                        struct span sections);
+/* After the last: the state is whole. 0 or a negative error of it. */
+int app_journal_restored(struct owned_app *a);
+
+/* An outlet of the app gets its backlog, and starts where it was. 0 or -ENOMEM. */
+int app_journal_add_output(struct owned_app *a, struct outlet *outlet, uint64_t limit, struct backlog **backlog);
+/* How far the app has taken an inner outlet that ends here, "APP.OUTPUT"; 0: it has taken nothing. */
+uint64_t app_journal_source(const struct owned_app *a, const char *name, const uint8_t epoch[EPOCH_BYTES]);
+/* After all outputs are added: says which the configuration no longer has, and holds what they have. */
+void app_journal_park(struct owned_app *a);
+/* Before app_journal_add_output of the producer: its receiver has all up to `stored`. -ENOMEM or 0. */
+int app_journal_stored(struct owned_app *a, const char *output, uint64_t stored);
+
+/* --- turns --- */
+
+/* Events were given, with success. */
+void app_journal_events(struct owned_app *a, const struct events *events);
+
+/* Whether a turn may begin. If not, the app's task runs again when it may. */
+bool app_journal_room(struct owned_app *a);
+
+/* What is to be done besides turns: bringing records back, snapshots, acknowledgements. Once a round. */
+void app_journal_work(struct owned_app *a);
+
+/* The turn has ended: its frame is, too, and the app waits for it to be durable. `marked`: something is to
+ * take effect then, whether there is a frame or not. */
+void app_journal_commit(struct owned_app *a, bool marked);
+
+#endif

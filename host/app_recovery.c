@@ -1,0 +1,221 @@
+/* An app back from the journal, before the loops run (host/app_journal.h). */
+#include "host/app_journal.h"
+
+#include "host/owned_app.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct journal_output *find_output(struct owned_app *a, struct span name)
+{
+    struct journal_output *o = a->journal.outputs;
+    while (o && !span_is(name, o->name))
+        o = o->next;
+    return o;
+}
+
+/* Also makes it. NULL without memory. */
+static struct journal_output *output_of(struct owned_app *a, struct span name)
+{
+    struct journal_output *o = find_output(a, name);
+    if (o || !(o = calloc(1, sizeof *o)))
+        return o;
+    memcpy(o->name, name.data, name.size);
+    o->next = a->journal.outputs;
+    a->journal.outputs = o;
+    return o;
+}
+
+static int restore_output(struct owned_app *a, struct span name, uint64_t sent, uint64_t stored)
+{
+    struct journal_output *o = output_of(a, name);
+    if (!o)
+        return -ENOMEM;
+    o->sent = max_u64(o->sent, sent);
+    o->stored = max_u64(o->stored, min_u64(stored, o->sent));
+    return 0;
+}
+
+static int restore_source(struct owned_app *a, const struct section_cursor *cursor)
+{
+    struct app_journal *j = &a->journal;
+    struct journal_source *s = j->sources;
+    while (s && !span_is(cursor->identity, s->name))
+        s = s->next;
+    if (!s) {
+        if (!(s = calloc(1, sizeof *s)))
+            return -ENOMEM;
+        memcpy(s->name, cursor->identity.data, cursor->identity.size);
+        s->next = j->sources;
+        j->sources = s;
+    }
+    memcpy(s->epoch, cursor->epoch, EPOCH_BYTES);
+    s->stored = cursor->stored;
+    return 0;
+}
+
+/* The sources of other hosts have slashes in their names, inner outlets have none. */
+static int restore_cursor(struct owned_app *a, const struct section_cursor *cursor)
+{
+    if (cursor->identity.size > SOURCE_NAME_MAX)
+        return PE_JOURNAL;
+    if (!memchr(cursor->identity.data, '/', cursor->identity.size))
+        return restore_source(a, cursor);
+    return streams_restore(&a->intake.streams, cursor->identity, cursor->epoch, cursor->stored,
+                           cursor->has_retired, cursor->retired,
+                           (unsigned)min_size(cursor->retired_count, RETIRED_EPOCHS));
+}
+
+static int replay_events(struct owned_app *a, const struct section *section)
+{
+    const struct section_events *e = &section->events;
+    char event[EVENT_NAME_MAX + 1], source[SOURCE_NAME_MAX + 1];
+    if (!a->state.app || a->state.stateless || e->bare)
+        return 0;
+    if (e->event.size > EVENT_NAME_MAX || e->source.size > SOURCE_NAME_MAX || !section_records_whole(section))
+        return PE_JOURNAL;
+    snprintf(event, sizeof event, "%.*s", (int)e->event.size, (const char *)e->event.data);
+    snprintf(source, sizeof source, "%.*s", (int)e->source.size, (const char *)e->source.data);
+    struct events events = {.event = event,
+                            .source = source,
+                            .first = e->first,
+                            .time_ms = e->time_ms,
+                            .bytes = e->bytes,
+                            .records = e->records};
+    return app_state_replay(&a->state, &a->turn, &events);
+}
+
+static int restore_section(struct owned_app *a, const struct section *section)
+{
+    switch (section->type) {
+    case SECTION_EVENTS:
+        return replay_events(a, section);
+    case SECTION_SENDS:
+        return restore_output(a, section->sends.output, section->sends.first + section->sends.records - 1, 0);
+    case SECTION_CURSOR:
+        return restore_cursor(a, &section->cursor);
+    case SECTION_KEY:
+        return keys_restore(&a->intake.keys, section->key.digest, section->key.stored);
+    case SECTION_OUTPUT:
+        return restore_output(a, section->output.output, section->output.sent, section->output.stored);
+    case SECTION_STATE:
+        return a->state.app ? app_state_restore(&a->state, section->state) : 0;
+    case SECTION_DEAD:
+    case SECTION_DEAD_GONE:
+        break;
+    }
+    return 0;
+}
+
+static void forget_all(struct owned_app *a)
+{
+    streams_dispose(&a->intake.streams);
+    keys_dispose(&a->intake.keys);
+    a->journal.segment_count = 0;
+}
+
+static int note_segment(struct app_journal *j, uint64_t segment)
+{
+    if (j->segment_count > 0 && j->segments[j->segment_count - 1] == segment)
+        return 0;
+    if (j->segment_count == j->segment_room) {
+        uint32_t room = j->segment_room ? 2 * j->segment_room : 8;
+        uint64_t *segments = realloc(j->segments, room * sizeof *segments);
+        if (!segments)
+            return -ENOMEM;
+        j->segments = segments;
+        j->segment_room = room;
+    }
+    j->segments[j->segment_count++] = segment;
+    return 0;
+}
+
+int app_journal_restore(struct owned_app *a, const struct commit_head *head, const struct journal_frame *frame,
+                        struct span sections)
+{
+    struct app_journal *j = &a->journal;
+    if (frame->kind == FRAME_SNAPSHOT)
+        forget_all(a);
+    int error = note_segment(j, frame->segment), of_state = 0, more;
+    struct section section;
+    while ((more = commit_read_section(&sections, &section)) > 0) {
+        int result = restore_section(a, &section);
+        if (result == PE_APP_FAILED)
+            of_state = result;
+        else if (result < 0 && error == 0)
+            error = result;
+    }
+    j->sequence = head->sequence;
+    atomic_store_explicit(&a->entry.report.stored, head->stored, memory_order_relaxed);
+    return more < 0 ? more : error < 0 ? error : of_state;
+}
+
+int app_journal_restored(struct owned_app *a)
+{
+    struct app_journal *j = &a->journal;
+    for (uint32_t i = 0; i < j->segment_count; i++)
+        store_hold(j->options.store, j->segments[i]);
+    return a->state.app ? app_state_snapshot(&a->state) : 0;
+}
+
+int app_journal_add_output(struct owned_app *a, struct outlet *outlet, uint64_t limit,
+                           struct backlog **backlog)
+{
+    struct app_journal *j = &a->journal;
+    struct journal_output *o = output_of(a, span_text(outlet->output));
+    if (!o || !(o->backlog = aligned_alloc(CACHE_LINE, (sizeof *o->backlog + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE)))
+        return -ENOMEM;
+    struct backlog_options options = {.outlet = outlet,
+                                      .limit = limit,
+                                      .store = j->options.store,
+                                      .reader = j->options.reader,
+                                      .log = a->log,
+                                      .loop = a->loop,
+                                      .task = &a->task};
+    int error = backlog_init(o->backlog, &options);
+    if (error == 0)
+        error = backlog_start(o->backlog, o->sent, o->stored);
+    *backlog = o->backlog;
+    loop_want(a->loop, &a->task); /* what there is wants to be brought back */
+    return error;
+}
+
+uint64_t app_journal_source(const struct owned_app *a, const char *name, const uint8_t epoch[EPOCH_BYTES])
+{
+    const struct journal_source *s = a->journal.sources;
+    while (s && strcmp(s->name, name) != 0)
+        s = s->next;
+    return s && memcmp(s->epoch, epoch, EPOCH_BYTES) == 0 ? s->stored : 0;
+}
+
+int app_journal_stored(struct owned_app *a, const char *output, uint64_t stored)
+{
+    return restore_output(a, span_text(output), stored, stored);
+}
+
+/* --- outputs that the configuration no longer has --- */
+
+static void hold_sends(void *context, const struct store_sends *sends)
+{
+    struct app_journal *j = context;
+    (void)note_segment(j, sends->segment);
+}
+
+void app_journal_park(struct owned_app *a)
+{
+    struct app_journal *j = &a->journal;
+    for (struct journal_output *o = j->outputs; o; o = o->next) {
+        if (o->backlog || o->sent == o->stored)
+            continue;
+        struct app_journal parked = {.on = true};
+        store_each_sends(j->options.store, a->entry.name, o->name, o->stored, hold_sends, &parked);
+        for (uint32_t i = 0; i < parked.segment_count; i++)
+            store_hold(j->options.store, parked.segments[i]);
+        free(parked.segments);
+        log_line(a->log, LOG_WARNING,
+                 "output %s.%s is in the store and not in the configuration: %llu records that it has not "
+                 "delivered stay there, until it is there again",
+                 a->entry.name, o->name, (unsigned long long)(o->sent - o->stored));
+    }
+}
