@@ -21,7 +21,7 @@ struct log_walk {
 };
 
 /* The app is found once its first frame is: a store holds many, of which most are others'. */
-static void take_frame(struct log_walk *w, const struct frame *frame)
+static void take_frame(struct log_walk *w, const struct journal_frame *frame)
 {
     struct commit_head head;
     struct span sections;

@@ -287,7 +287,7 @@ static uint64_t time_of(struct span sections)
     return 0;
 }
 
-static int print_text(const struct journal_print *p, const struct frame *frame,
+static int print_text(const struct journal_print *p, const struct journal_frame *frame,
                       const struct commit_head *head, struct span sections)
 {
     char time[CLI_TIME_TEXT];
@@ -300,7 +300,7 @@ static int print_text(const struct journal_print *p, const struct frame *frame,
     return more;
 }
 
-static int print_json(const struct journal_print *p, const struct frame *frame,
+static int print_json(const struct journal_print *p, const struct journal_frame *frame,
                       const struct commit_head *head, struct span sections)
 {
     struct section s;
@@ -318,7 +318,7 @@ static int print_json(const struct journal_print *p, const struct frame *frame,
     return more;
 }
 
-int journal_print_frame(const struct journal_print *p, const struct frame *frame,
+int journal_print_frame(const struct journal_print *p, const struct journal_frame *frame,
                         const struct commit_head *head, struct span sections)
 {
     return p->json ? print_json(p, frame, head, sections) : print_text(p, frame, head, sections);

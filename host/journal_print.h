@@ -17,7 +17,7 @@ struct journal_print {
 /* A COMMIT or a SNAPSHOT, whose head and sections have been read from `frame`. In text, bytes that are no
  * printable UTF-8 are escaped as \n, \r, \t, \\ or \xNN; in JSON, data that is no UTF-8 is "data_base64".
  * 0; PE_JOURNAL: a section is none of this format (what was before it is printed). */
-int journal_print_frame(const struct journal_print *p, const struct frame *frame,
+int journal_print_frame(const struct journal_print *p, const struct journal_frame *frame,
                         const struct commit_head *head, struct span sections);
 
 /* Bytes of a segment that are damaged. */

@@ -115,7 +115,7 @@ int store_each_app(const struct store *s, void (*each)(void *context, const char
  * last commits that a seal knows of and that are not there. 0 or a negative errno. */
 struct store_replay {
     bool (*wanted)(void *context, const char *app);
-    int (*each)(void *context, const struct commit_head *head, const struct frame *frame,
+    int (*each)(void *context, const struct commit_head *head, const struct journal_frame *frame,
                 struct span sections);
     void *context;
 };

@@ -43,7 +43,7 @@ struct survey {
 /* Reads a segment from `from` on (0, or the place of a frame), calls `each` (may be NULL) of every COMMIT and
  * SNAPSHOT that counts, and notes them in `found` if `note`. 0, and `v` is to be disposed of; -ENOMEM. */
 int survey_segment(struct store *s, const struct segment *segment, uint64_t from, bool note,
-                   void (*each)(void *context, const struct frame *frame), void *context, struct survey *v);
+                   void (*each)(void *context, const struct journal_frame *frame), void *context, struct survey *v);
 void survey_dispose(struct survey *v);
 
 /* --- store_damage.c: what is done about it --- */

@@ -113,7 +113,7 @@ static int snapshot_is_at(const struct store *s, const char *app, struct journal
     int fd = store_open_segment(s, place.segment, O_RDONLY);
     if (fd < 0)
         return 0;
-    struct frame frame;
+    struct journal_frame frame;
     uint8_t *memory = NULL;
     struct commit_head head;
     struct span sections;
@@ -130,7 +130,7 @@ struct looking {
     uint64_t before, offset;
 };
 
-static void look_for_snapshot(void *context, const struct frame *frame)
+static void look_for_snapshot(void *context, const struct journal_frame *frame)
 {
     struct looking *l = context;
     struct commit_head head;
@@ -221,14 +221,14 @@ static void lose(struct replaying *r, struct replayed *a, uint64_t first, uint64
 }
 
 static void give(struct replaying *r, struct replayed *a, const struct commit_head *head,
-                 const struct frame *frame, struct span sections)
+                 const struct journal_frame *frame, struct span sections)
 {
     a->sequence = head->sequence;
     a->over = r->replay->each(r->replay->context, head, frame, sections) != 0;
 }
 
 static void take_commit(struct replaying *r, struct replayed *a, const struct commit_head *head,
-                        const struct frame *frame, struct span sections)
+                        const struct journal_frame *frame, struct span sections)
 {
     if (head->sequence <= a->sequence) {
         char name[SEGMENT_NAME_SIZE];
@@ -243,7 +243,7 @@ static void take_commit(struct replaying *r, struct replayed *a, const struct co
     give(r, a, head, frame, sections);
 }
 
-static void take_frame(void *context, const struct frame *frame)
+static void take_frame(void *context, const struct journal_frame *frame)
 {
     struct replaying *r = context;
     struct commit_head head;

@@ -84,6 +84,14 @@ struct world_host *world_add_host(struct hosts_world *w, const char *name, const
     return h;
 }
 
+struct sim_disk *world_add_disk(struct world_host *h)
+{
+    assert(!h->disk);
+    h->disk = sim_disk_new(h->world->sim);
+    sim_disk_make_directory(h->disk, "/store");
+    return h->disk;
+}
+
 void world_move(struct world_host *h, const char *address)
 {
     assert(!h->host);
@@ -107,8 +115,8 @@ static void load_config(struct world_host *h)
 {
     char text[sizeof h->text + 256], variable[32], why[512];
     key_variable(h->index, variable);
-    int size = snprintf(text, sizeof text, "[host]\nname = %s\nhttp = %s\ntoken = t\nkey = env:%s\n%s",
-                        h->name, h->endpoint, variable, h->text);
+    int size = snprintf(text, sizeof text, "[host]\nname = %s\nhttp = %s\ntoken = t\nkey = env:%s\n%s%s",
+                        h->name, h->endpoint, variable, h->disk ? "store = /store\n" : "", h->text);
     assert((size_t)size < sizeof text);
     (void)size;
     must(config_load_text(&h->config, h->name, span_text(text), why, sizeof why), why);
@@ -123,9 +131,11 @@ void world_start(struct world_host *h)
                                    .load_module = load_module,
                                    .unload_module = unload_module,
                                    .fill_random = fill_random,
+                                   .files = h->disk ? sim_disk_files(h->disk) : NULL,
                                    .log_fd = h->log_fd};
     char why[512];
     load_config(h);
+    sim_host_disk(h->world->sim, h->address, h->disk);
     must(host_open(&h->host, &h->config, &options, why, sizeof why), why);
     memcpy(h->epoch, h->host->epoch, sizeof h->epoch);
     const struct registry *r = host_registry(h->host);
@@ -147,10 +157,14 @@ void world_drop(struct world_host *h)
     host_close(h->host);
     config_dispose(&h->config);
     h->host = NULL;
+    if (h->disk)
+        sim_disk_process_ended(h->disk);
 }
 
 void world_kill(struct world_host *h)
 {
+    if (h->disk)
+        sim_disk_cut_off(h->disk);
     host_end(h->host);
     enum sim_end end = sim_run(h->world->sim, NEVER, ended, h, 1000 * 1000);
     assert(end == SIM_DONE);
@@ -163,6 +177,8 @@ void world_crash(struct world_host *h)
 {
     sim_silence_host(h->world->sim, h->address, true);
     world_kill(h);
+    if (h->disk)
+        sim_disk_crash(h->disk);
     sim_reboot_host(h->world->sim, h->address);
     sim_silence_host(h->world->sim, h->address, false);
 }

@@ -27,6 +27,7 @@
 
 #include "host/host.h"
 #include "link/key.h"
+#include "tests/sim/disk.h"
 #include "tests/sim/sim.h"
 
 #define WORLD_HOSTS   4
@@ -60,9 +61,10 @@ struct world_host {
     char text[8192];     /* the configuration, but for the head that world_start writes */
     const char *without; /* the path of a module that does not load in this life, or NULL */
     struct config config;
-    struct host *host; /* NULL: it does not run */
-    int log_fd;        /* a pipe; lasts over restarts */
-    char log[1 << 16]; /* what it has said; NUL-terminated */
+    struct host *host;     /* NULL: it does not run */
+    struct sim_disk *disk; /* NULL: its store is memory */
+    int log_fd;            /* a pipe; lasts over restarts */
+    char log[1 << 16];     /* what it has said; NUL-terminated */
     size_t log_size;
     uint8_t epoch[16]; /* of its streams in this life */
 };
@@ -82,15 +84,19 @@ void hosts_world_close(struct hosts_world *w);
  * [host], then sections. Not started. */
 struct world_host *world_add_host(struct hosts_world *w, const char *name, const char *address,
                                   const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Gives it a disk, from its next start on: its store is the directory "/store" there, which is empty. Lasts
+ * over restarts; a good one but for its crashes (sim_disk_default). */
+struct sim_disk *world_add_disk(struct world_host *h);
 void world_start(struct world_host *h);
-/* Ends it as a process ends: its connections close, its links' sessions, too; its memory store is lost. */
+/* Ends it as a process ends: its connections close, its links' sessions, too; its memory store is lost. Its
+ * disk is cut off at once (sim_disk_cut_off), and keeps what it was given before. */
 void world_kill(struct world_host *h);
-/* Ends it as a machine ends that loses power: nobody is told. */
+/* Ends it as a machine ends that loses power: nobody is told, and its disk crashes. */
 void world_crash(struct world_host *h);
 /* One that does not run has another address from now on. */
 void world_move(struct world_host *h, const char *address);
-/* Closes it as it stands, with all that is in flight, as after a loop that failed. Its descriptors stay: the
- * world is then freed by sim_free. */
+/* Closes it as it stands, with all that is in flight, as after a loop that failed. Its descriptors stay, but
+ * for those of files: the world is then freed by sim_free. */
 void world_drop(struct world_host *h);
 
 /* A request from the client, on a connection of its own. `type` NULL: application/json. */

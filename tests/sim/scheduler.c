@@ -68,6 +68,7 @@ static uint64_t next_ns(const struct sim *sim)
     for (const struct sim_thread *t = sim->threads; t; t = t->next) {
         if (t->deadline_ns > sim->now_ns)
             next = min_u64(next, t->deadline_ns);
+        next = min_u64(next, thread_next_ns(t));
     }
     for (unsigned i = 0; i < sim->loop_count; i++)
         next = min_u64(next, timers_next_ns(&sim->loops[i]->timers));

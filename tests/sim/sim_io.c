@@ -1,11 +1,15 @@
 /* The seam in the world: operations are taken over, and performed when they are delivered, in seeded order.
- * Nothing is kept ready, so that a result is always that of the moment. */
+ * Nothing is kept ready, so that a result is always that of the moment. Those of files take their time
+ * first. */
 #include "tests/sim/world.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-enum { CANCELLED = 1 }; /* in op->backend_word */
+enum {
+    CANCELLED = 1,
+    READY_SHIFT = 1
+}; /* in op->backend_word; above it: when an operation of a file is ready */
 
 static struct sim_thread *thread_of(struct io *io)
 {
@@ -40,9 +44,14 @@ static void check_contract(struct sim_thread *t, const struct io_op *op)
     assert((op->kind == IO_CLOSE || memory == (descriptor_of(t, op)->kind == FD_PIPE)) && "a kind that fits");
     assert((op->kind == IO_CLOSE || datagrams == (descriptor_of(t, op)->kind == FD_DATAGRAMS)) &&
            "a kind that fits");
+    assert((op->kind == IO_CLOSE || file_kind(op) == (descriptor_of(t, op)->kind == FD_FILE)) &&
+           "a kind that fits");
+    assert((!file_kind(op) || !t->host->disk || file_disk(t->sim, op) == t->host->disk) &&
+           "a file of this host's disk");
     assert((op->kind != IO_CLOSE || descriptor_of(t, op)->in_flight == 0) &&
            "closed with operations in flight");
-    for (size_t i = 0; op->fd >= 0 && op->kind != IO_DATAGRAM_SEND && i < t->op_count; i++)
+    bool many = op->kind == IO_DATAGRAM_SEND || file_kind(op);
+    for (size_t i = 0; op->fd >= 0 && !many && i < t->op_count; i++)
         assert(!same_direction(t->ops[i], op) && "two of a kind in flight on a descriptor");
 }
 
@@ -69,14 +78,23 @@ static void hand_over(struct sim_thread *t, struct io_op *first)
         t->ops[t->op_count++] = op;
         if (op->kind == IO_CONNECT)
             start_connect(t, op);
+        if (file_kind(op))
+            op->backend_word = file_ready_ns(t->sim, op) << READY_SHIFT;
         counter_add(&t->io.counters.operations, 1);
     }
+}
+
+/* What a disk has begun may be beyond cancelling. */
+static bool cancellable(struct sim_thread *t, const struct io_op *op)
+{
+    return !file_kind(op) || sim_chance(t->sim, 500);
 }
 
 static void mark_cancels(struct sim_thread *t, struct io_op *cancels)
 {
     for (struct io_op *op = cancels; op; op = op->cancel_next) {
-        op->backend_word |= CANCELLED;
+        if (cancellable(t, op))
+            op->backend_word |= CANCELLED;
         counter_add(&t->io.counters.operations, 1);
     }
 }
@@ -127,7 +145,7 @@ static bool can_complete(struct sim_thread *t, const struct io_op *op)
     case IO_DATAGRAM_SEND:
         return !sent_before(t, op);
     default:
-        return true;
+        return !file_kind(op) || op->backend_word >> READY_SHIFT <= t->sim->now_ns;
     }
 }
 
@@ -138,6 +156,17 @@ bool thread_ready(struct sim_thread *t)
             return true;
     }
     return false;
+}
+
+uint64_t thread_next_ns(const struct sim_thread *t)
+{
+    uint64_t next = NEVER;
+    for (size_t i = 0; i < t->op_count; i++) {
+        uint64_t ready = t->ops[i]->backend_word >> READY_SHIFT;
+        if (file_kind(t->ops[i]) && ready > t->sim->now_ns)
+            next = min_u64(next, ready);
+    }
+    return next;
 }
 
 /* ---- Results ---- */
@@ -257,8 +286,10 @@ static int perform(struct sim_thread *t, struct io_op *op, bool *more)
         return datagram_send(d->datagrams, op);
     case IO_DATAGRAM_RECV:
         return perform_receive_datagrams(t, op, more);
+    case IO_CLOSE:
+        return op->fd < 0 ? -EBADF : 0; /* the descriptor goes with the operation */
     default:
-        return op->fd < 0 ? -EBADF : 0; /* IO_CLOSE: the descriptor goes with the operation */
+        return file_perform(t->sim, op);
     }
 }
 
@@ -394,15 +425,25 @@ static int sim_datagram_socket(struct io *io, const struct sockaddr *address, so
     return fd;
 }
 
-static void sim_dispose(struct io *io)
+static void remove_thread(struct sim_thread *t)
 {
-    struct sim_thread *t = thread_of(io);
     struct sim_thread **at = &t->sim->threads;
     while (*at != t)
         at = &(*at)->next;
     *at = t->next;
     free(t->ops);
     free(t);
+}
+
+/* What is in flight on files ends somehow; the rest is nobody's any more. */
+static void sim_dispose(struct io *io)
+{
+    struct sim_thread *t = thread_of(io);
+    for (size_t i = 0; i < t->op_count; i++) {
+        if (file_kind(t->ops[i]))
+            file_abandon(t->sim, t->ops[i]);
+    }
+    remove_thread(t);
 }
 
 static const struct io_backend backend = {.wait = sim_wait,
@@ -430,5 +471,5 @@ struct io *sim_io(struct sim *sim, const char *host)
 void threads_free(struct sim *sim)
 {
     while (sim->threads)
-        sim_dispose(&sim->threads->io);
+        remove_thread(sim->threads); /* the owners of what is in flight may be gone */
 }

@@ -186,6 +186,8 @@ void descriptor_close(struct sim *sim, int fd)
         pipe_free(d->pipe);
     else if (d->kind == FD_DATAGRAMS)
         datagram_socket_close(d->datagrams);
+    else if (d->kind == FD_FILE)
+        file_close(d->file);
     free(d);
     sim->descriptors[fd - SIM_FIRST_FD] = NULL;
     sim->open--;
@@ -231,6 +233,7 @@ void sim_free(struct sim *sim)
     paths_free(sim);
     network_free(sim);
     threads_free(sim);
+    disks_free(sim);
     while (sim->calls) {
         struct call *call = sim->calls;
         sim->calls = call->next;

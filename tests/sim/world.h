@@ -5,7 +5,7 @@
  *     tcp.c        one TCP connection: two ends                  peer.c       scripted peers
  *     datagram.c   UDP sockets, datagrams on their way           path.c       their paths, NATs
  *     match.c      what scripts expect                           pipe.c       descriptors of memory
- *     resolver.c   names
+ *     resolver.c   names                                     disk*.c      files (disk_model.h)
  *
  * One real thread; every decision comes from sim->random, every order from lists or from (time, sequence). */
 #ifndef PURE_TESTS_SIM_WORLD_H
@@ -37,7 +37,7 @@ struct event {
 };
 
 /* What a descriptor stands for. */
-enum descriptor_kind { FD_SOCKET, FD_LISTENER, FD_END, FD_PIPE, FD_DATAGRAMS };
+enum descriptor_kind { FD_SOCKET, FD_LISTENER, FD_END, FD_PIPE, FD_DATAGRAMS, FD_FILE };
 
 struct descriptor {
     enum descriptor_kind kind;
@@ -49,6 +49,7 @@ struct descriptor {
         struct end *end;
         struct pipe *pipe;
         struct datagram_socket *datagrams;
+        struct open_file *file;
     };
 };
 
@@ -57,6 +58,7 @@ struct sim_host {
     bool silent;
     int segmentation_error; /* what sends of several segments fail with; 0: they do not */
     uint16_t next_port;     /* ephemeral, of its datagram sockets */
+    struct sim_disk *disk;  /* that its files are on; NULL: any */
     struct sim_host *next;
 };
 
@@ -96,6 +98,7 @@ struct sim {
     struct nat *nats;
     struct datagram_socket *datagram_sockets;
     struct datagram *datagrams; /* on their way */
+    struct sim_disk *disks;
     sim_tap *tap;
     void *tap_context;
 };
@@ -280,9 +283,28 @@ bool nat_outbound(struct sim *sim, struct sim_host *host, struct sockaddr_storag
 bool nat_inbound(struct sim *sim, const struct sockaddr_storage *from, struct sockaddr_storage *to);
 void paths_free(struct sim *sim);
 
+/* ---- disk.c, disk_operations.c ---- */
+
+static inline bool file_kind(const struct io_op *op)
+{
+    return op->kind >= IO_FILE_OPEN && op->kind <= IO_FILE_UNLINK;
+}
+
+struct sim_disk *file_disk(struct sim *sim, const struct io_op *op);
+/* When an operation that begins now completes. */
+uint64_t file_ready_ns(struct sim *sim, const struct io_op *op);
+/* Does it, with its faults, now. Its result. */
+int file_perform(struct sim *sim, struct io_op *op);
+/* Its io ends, or its disk is cut off, while it is under way: it was done, in part or not at all. */
+void file_abandon(struct sim *sim, struct io_op *op);
+void file_close(struct open_file *file);
+void disks_free(struct sim *sim);
+
 /* ---- sim_io.c, peer.c, resolver.c ---- */
 
 bool thread_ready(struct sim_thread *thread); /* has a completion */
+uint64_t thread_next_ns(
+    const struct sim_thread *thread); /* when time alone gives it one; NEVER: it does not */
 void threads_free(struct sim *sim);
 void peers_free(struct sim *sim);
 void resolvers_free(struct sim *sim);
