@@ -13,6 +13,9 @@ int cli_store_open(struct store *store, const char *path, const struct host_opti
 bool cli_store_degraded(const struct store *store);
 
 /* Whether a process, most likely a host, has the store at `path` open to write. */
-bool cli_store_in_use(const char *path);
+bool cli_store_in_use(const char *path, const struct host_options *options);
+
+/* The calls that it is looked at with. */
+struct files *cli_files(const struct host_options *options);
 
 #endif
