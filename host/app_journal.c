@@ -309,6 +309,12 @@ static void frame_acks(struct owned_app *a)
     watch_acks(a);
 }
 
+void app_journal_stop(struct owned_app *a)
+{
+    if (!a->journal.failed)
+        frame_acks(a);
+}
+
 void app_journal_work(struct owned_app *a)
 {
     struct app_journal *j = &a->journal;

@@ -83,7 +83,7 @@ void app_journal_dispose(struct owned_app *a);
 
 /* The `each` of store_replay, for this app. 0; PE_APP_FAILED: the state could not be rebuilt, PE_JOURNAL, a
  * negative errno. What there is besides the state is put back in any case. */
-int app_journal_restore(struct owned_app *a, const struct commit_head *head, const struct frame *frame,
+int app_journal_restore(struct owned_app *a, const struct commit_head *head, const struct journal_frame *frame,
                         struct span sections);
 /* After the last: the state is whole. 0 or a negative error of it. */
 int app_journal_restored(struct owned_app *a);
@@ -111,5 +111,8 @@ void app_journal_work(struct owned_app *a);
 /* The turn has ended: its frame is, too, and the app waits for it to be durable. `marked`: something is to
  * take effect then, whether there is a frame or not. */
 void app_journal_commit(struct owned_app *a, bool marked);
+
+/* The host stops, and turns have ended: journals what receivers have stored. */
+void app_journal_stop(struct owned_app *a);
 
 #endif

@@ -131,7 +131,7 @@ static int note_segment(struct app_journal *j, uint64_t segment)
     return 0;
 }
 
-int app_journal_restore(struct owned_app *a, const struct commit_head *head, const struct frame *frame,
+int app_journal_restore(struct owned_app *a, const struct commit_head *head, const struct journal_frame *frame,
                         struct span sections)
 {
     struct app_journal *j = &a->journal;

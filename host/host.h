@@ -68,7 +68,8 @@ void host_stop(struct host *host);
 bool host_stopped(const struct host *host);
 
 /* For a simulation, in the place of host_run's end, after host_stop or without it: gives up all that is in
- * flight and closes it, as the end of a process does. Step the loops until host_ended, then host_close. */
+ * flight and closes it, as the end of a process does; after host_stop journals are ended in order, without it
+ * they stay as they are. Step the loops until host_ended, then host_close. */
 void host_end(struct host *host);
 bool host_ended(const struct host *host);
 

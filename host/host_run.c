@@ -58,7 +58,7 @@ static void report_undelivered(struct host *h)
     for (unsigned i = 0; i < h->registry.outlet_count; i++) {
         struct outlet *o = h->registry.outlets[i];
         uint32_t records = record_queue_glance(&o->queue).held_records;
-        if (records > 0)
+        if (records > 0 && !h->apps[host_find_app(h, o->app)].journal.on)
             log_line(&front_thread(h)->log, LOG_WARNING,
                      "output %s.%s: %u records were not delivered; the store is memory, so they end here",
                      o->app, o->output, records);
@@ -195,13 +195,15 @@ static void stop_outlets(struct host_thread *t)
 }
 
 /* The last steps of a loop: its wires close their connections, its links and the listener end their sessions,
- * so that nothing is in flight when their memory goes. */
+ * its journal writes what there is and seals its segment, so that nothing is in flight when their memory
+ * goes. */
 static int end_outlets(struct host_thread *t)
 {
     stop_outlets(t);
+    host_stop_journal(t);
     uint64_t ends_ns = t->loop.now_ns + END_NS;
     int error = 0;
-    while (error == 0 && !outlets_ended(t) && t->loop.now_ns < ends_ns) {
+    while (error == 0 && !(outlets_ended(t) && host_journal_stopped(t)) && t->loop.now_ns < ends_ns) {
         timer_set(&t->loop.timers, &t->end_timer, ends_ns);
         error = loop_step(&t->loop);
     }
@@ -329,8 +331,11 @@ int host_run(struct host *h)
 void host_end(struct host *h)
 {
     front_abort(&h->front);
-    for (unsigned i = 0; i < h->thread_count; i++)
+    for (unsigned i = 0; i < h->thread_count; i++) {
         stop_outlets(&h->threads[i]);
+        if (host_stopped(h))
+            host_stop_journal(&h->threads[i]);
+    }
     log_writer_stop(&h->log_writer);
 }
 
@@ -338,6 +343,7 @@ bool host_ended(const struct host *h)
 {
     bool ended = front_stopped(&h->front) && log_writer_stopped(&h->log_writer);
     for (unsigned i = 0; i < h->thread_count; i++)
-        ended = ended && outlets_ended(&h->threads[i]);
+        ended = ended && outlets_ended(&h->threads[i]) &&
+                (!host_stopped(h) || host_journal_stopped(&h->threads[i]));
     return ended;
 }

@@ -230,7 +230,7 @@ static enum fed feed_from_inbox(struct owned_app *a, struct inbox_inlet *inbox)
 
 static enum fed feed_from_inner(struct owned_app *a, struct inner_inlet *inlet)
 {
-    struct stream_position end = record_queue_see_published(&inlet->outlet->queue);
+    struct stream_position end = outlet_look(inlet->outlet);
     if (inlet->given.records < inlet->outlet->queue.freed.records) /* a hole was passed over */
         inlet->given = inlet->outlet->queue.freed;
     if (inlet->given.records == end.records)

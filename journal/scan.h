@@ -21,11 +21,17 @@ struct scan {
     uint64_t store, segment; /* store 0: that of the first valid frame, from then on */
     uint64_t end;            /* of the file */
     uint64_t at;             /* all before is given */
+    bool sealed;             /* a SEAL was given */
+    int error;               /* negative errno of a read: no more is given */
+    /* Found out at the first gap, of all that lies behind it: */
+    bool looked_ahead;
+    uint64_t durable; /* where the latest batch begins of which there is a valid frame; with a SEAL
+                         UINT64_MAX. Gaps that begin in front of it are damage, others are the tail */
+    uint64_t zeros;   /* from here on there are only zeros */
+    /* what was read last: never more than one window or one frame */
     uint8_t *window;
     uint64_t window_offset;
     size_t window_size, window_room;
-    bool sealed; /* a SEAL was given */
-    int error;   /* negative errno of a read */
 };
 
 enum scan_item_kind { SCAN_FRAME, SCAN_DAMAGE, SCAN_TAIL, SCAN_END };
@@ -34,10 +40,10 @@ struct scan_item {
     enum scan_item_kind kind;
     uint64_t offset, size; /* DAMAGE, TAIL: the bytes. FRAME: where it lies */
     bool blank;            /* TAIL: all zeros */
-    struct frame frame;    /* its payload is valid until the next call */
+    struct journal_frame frame;    /* its payload is valid until the next call */
 };
 
-/* From `from` (0, or the place of a frame) on. 0 or a negative errno. */
+/* From `from` (0, or the place of a frame) on, to the end that the file has now. 0 or a negative errno. */
 int scan_init(struct scan *s, struct files *files, int fd, uint64_t store, uint64_t segment, uint64_t from);
 void scan_dispose(struct scan *s);
 
@@ -47,6 +53,6 @@ int scan_next(struct scan *s, struct scan_item *item);
 /* Reads the one frame at `offset`, whole, checked. 0, PE_JOURNAL (there is no valid one), or a negative
  * errno. The payload lies in `*memory`, which is the caller's to free. */
 int scan_frame_at(struct files *files, int fd, uint64_t store, uint64_t segment, uint64_t offset,
-                  struct frame *frame, uint8_t **memory);
+                  struct journal_frame *frame, uint8_t **memory);
 
 #endif

@@ -12,9 +12,16 @@
  * and memory depend on the number of segments and on what was written since the last snapshots, not on the
  * backlog. What is then to be known of an app is replayed from the last snapshot on (store_replay).
  *
+ * Which store it is, the frames say; if segments disagree, the majority. What is of another store, or has no
+ * segment's name, is reported and left alone. A segment that was made but never written is empty, or zeros.
+ * Where the disk fails to read, what was read of the segment before counts, and the rest is damage; such a
+ * segment is neither written to nor removed. Damage is copied to damaged/, once, then noted in the segment's
+ * seal: the next start knows it already.
+ *
  * A segment is removed when nobody holds it: its writer; apps whose newest snapshot is in it, and what they
  * did since; outputs with records in it that are not stored; dead letters; a kept history. Whoever
- * releases a hold has made durable before what allows it.
+ * releases a hold has made durable before what allows it. The one with the highest number stays: numbers go
+ * on from it.
  *
  * Owners share this under a mutex, which is taken when segments begin, end or are released, never for a
  * record or a turn. store_open and store_replay are called before there are threads. */
@@ -28,15 +35,20 @@
 #include <stdatomic.h>
 
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(64) << 20)
-#define SEGMENT_BYTES_MIN     (UINT64_C(1) << 20)
+#define SEGMENT_BYTES_MIN     (UINT64_C(256) << 10)
+#define SEGMENT_NUMBER_MAX    (UINT64_MAX >> 1)
 #define DAMAGE_COPY_MAX       (UINT64_C(64) << 20) /* of one place of damage; what is more is only reported */
 
 struct segment {
-    uint64_t number;
+    uint64_t number; /* from 1 to SEGMENT_NUMBER_MAX */
+    uint64_t bytes;  /* set aside on the disk */
     uint64_t
         end; /* behind the last frame that counts (the seal not among them); while it is written: so far */
+    uint64_t
+        named;    /* a HEADER says that its seal is there, so all in front of it was durable; 0: none does */
     bool writing; /* its writer holds it */
     bool removing;
+    bool unreadable; /* the disk fails to read some of it: it is left alone */
     uint32_t holds;
     struct seal seal;           /* while it is written, its writer's */
     struct journal_place place; /* of its seal; offset 0: it has none */
@@ -92,16 +104,18 @@ void store_epoch(const struct store *s, uint8_t epoch[JOURNAL_EPOCH_BYTES]);
 
 /* --- before there are threads --- */
 
-/* Calls `each` of every app that the segments know of, once. The name is valid until then. */
-void store_each_app(const struct store *s, void (*each)(void *context, const char *app), void *context);
+/* Calls `each` of every app that the segments know of, once, by name upwards. The name is valid until then.
+ * 0 or -ENOMEM. */
+int store_each_app(const struct store *s, void (*each)(void *context, const char *app), void *context);
 
 /* Takes the newest snapshot of each app (those for which `wanted` says so; NULL: all) and then its commits
  * behind it, app by app in order, apps mixed. `frame` has been checked, its sections not. What `each` returns
- * other than 0 ends it for that app, not for others. Gaps in sequences are reported through `say` and
- * counted. 0 or a negative errno. */
+ * other than 0 ends it for that app, not for others. A snapshot that is damaged is replaced by the one before
+ * it, or by all commits that are there. Gaps in sequences are reported through `say` and counted, and so are
+ * last commits that a seal knows of and that are not there. 0 or a negative errno. */
 struct store_replay {
     bool (*wanted)(void *context, const char *app);
-    int (*each)(void *context, const struct commit_head *head, const struct frame *frame,
+    int (*each)(void *context, const struct commit_head *head, const struct journal_frame *frame,
                 struct span sections);
     void *context;
 };
@@ -109,7 +123,8 @@ int store_replay(struct store *s, const struct store_replay *replay);
 
 /* --- what is where --- */
 
-/* Segments with records of an output behind number `after`, in order. Under the mutex: must not call back. */
+/* Segments with records of an output behind number `after`, in order, but for those that are being written:
+ * what is in them, their writer knows. Under the mutex: must not call back. */
 struct store_sends {
     uint64_t segment, offset; /* where to begin to look for them */
     uint64_t first, last;     /* numbers: first may be at or below `after` */
@@ -135,14 +150,15 @@ void store_not_removed(struct store *s, uint64_t number);
 uint64_t store_new_number(struct store *s);
 /* A segment that its writer has made, of that many bytes. It is held by its writer. 0 or -ENOMEM. */
 int store_begin(struct store *s, uint64_t number, uint64_t bytes, struct segment **segment);
-/* What a HEADER written now is to name: seals that no HEADER names yet. Copies at most `room`; they are
- * taken.
- */
+/* What a HEADER written now is to name: seals that no HEADER names yet, which are taken, and then, as far as
+ * there is room, the oldest ones again, since the segments whose HEADERs name them go first. Copies at most
+ * `room`. */
 uint32_t store_take_seals(struct store *s, struct journal_place *seals, uint32_t room);
 /* The writer has ended it (its seal lies at `seal_offset`; 0: it could not be written) and lets it go. */
 void store_sealed(struct store *s, struct segment *segment, uint64_t seal_offset);
 
-void segment_name(uint64_t number, char name[SEGMENT_NAME_DIGITS + sizeof SEGMENT_SUFFIX]);
+#define SEGMENT_NAME_SIZE (SEGMENT_NAME_DIGITS + sizeof SEGMENT_SUFFIX) /* with its NUL */
+void segment_name(uint64_t number, char name[SEGMENT_NAME_SIZE]);
 bool segment_number(const char *name, uint64_t *number); /* false: it is none */
 
 #endif

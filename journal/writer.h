@@ -10,16 +10,20 @@
  *
  * A member (an app) joins the batch that fills, whether it added frames or not, and hears when all of that
  * batch, and so all before it, is durable. A batch without frames is durable at once when nothing is being
- * written.
+ * written, and else together with the batch before it.
  *
  * Segments: the next one is made (created, set aside, its name made durable) before the current one is full.
- * Is there none, as the disk is full, the batch waits and the making is tried again each RETRY; apps that ask
- * for room do not get it meanwhile. A write that finds no space is repeated unchanged. Any other failure ends
- * the store for good: `failed` of all members, and of whoever joins later (PE_JOURNAL_FAILED). A failed sync
- * is never tried again: what the disk has then, nobody knows; a new start finds out.
+ * Its HEADER is the first frame of the first batch in it, so beginning a segment costs no write of its own;
+ * the old one's SEAL is written at the same time. Is there no next one, as the disk is full, the batch waits
+ * and the making is tried again each RETRY; apps that ask for room do not get it meanwhile. A write that
+ * finds no space is repeated unchanged. Any other failure of a write or a sync ends the store for good:
+ * `failed` of all members, and of whoever joins later. A failed sync is never tried again: what the disk has
+ * then, nobody knows; a new start finds out.
  *
- * RESERVE bytes of each segment are for its seal and for batches of `small` frames only, which let segments
- * go (what outputs have delivered): so a full disk empties itself. */
+ * RESERVE bytes of each segment are for its seal, and for what lets segments go (what outputs have
+ * delivered) while there is no next one: so a full disk empties itself. For the same end a start that finds
+ * too little space for a whole segment makes a small one, which takes no turns but in which that can be said.
+ */
 #ifndef PURE_JOURNAL_WRITER_H
 #define PURE_JOURNAL_WRITER_H
 
@@ -27,17 +31,25 @@
 #include "core/loop.h"
 #include "journal/store.h"
 
-#define JOURNAL_BATCH_BYTES \
-    (2u << 20) /* a batch that has so many is full: no more turns until it is handed over */
-#define JOURNAL_RETRY_NS NS_PER_S
-#define JOURNAL_SLOW_NS  NS_PER_S /* a write that takes longer is worth a line in the log */
+/* A batch that has so many is full: no more turns until it is handed over. */
+#define JOURNAL_BATCH_BYTES (2u << 20)
+#define JOURNAL_RETRY_NS    NS_PER_S
+#define JOURNAL_SLOW_NS     NS_PER_S        /* a write that takes longer is worth a line in the log, */
+#define JOURNAL_SLOW_LOG_NS (60 * NS_PER_S) /* but one in so long a time only */
+
+/* At the end of each segment: for batches while there is no next segment; the second half for the seal. A
+ * seal that is longer is written all the same, beyond what was set aside, if the disk has space. */
+#define JOURNAL_RESERVE_BYTES (128u << 10)
+#define JOURNAL_SEAL_BYTES    (JOURNAL_RESERVE_BYTES / 2)
 
 struct journal_writer;
 
-/* Embedded in an app. */
+/* Embedded in an app, which sets the callbacks; zeroes else. In `placed` and `durable` frames may be added
+ * and the batch that fills joined. */
 struct journal_member {
     struct journal_member *next[2]; /* in the batches' lists, by the parity of their number */
     bool joined[2];
+    bool told; /* that the store has failed */
     /* Its batch is handed over: the frames in it lie behind `offset` of the segment. What fills from now on
      * is the next batch. Also of a batch without frames (segment 0). */
     void (*placed)(struct journal_member *m, uint64_t segment, uint64_t offset);
@@ -46,7 +58,7 @@ struct journal_member {
 };
 
 struct journal_counters {
-    _Atomic uint64_t writes; /* durable writes: each is a sync */
+    _Atomic uint64_t writes; /* durable writes of batches: each is a sync */
     _Atomic uint64_t bytes;  /* written */
     _Atomic uint64_t frames;
     _Atomic uint64_t segments; /* begun */
@@ -63,7 +75,7 @@ struct journal_options {
     struct loop *loop; /* the owner's: room for a task and two timers */
     struct log *log;
     /* A segment was begun: time for snapshots of apps whose last one is in an old segment. Called from the
-     * writer's round; frames may be added. */
+     * writer's round, when the first batch is on its way; frames may be added. May be NULL. */
     void (*begun)(void *context, uint64_t segment);
     void *context;
 };
@@ -74,7 +86,9 @@ struct journal_waiter {
     void (*room)(struct journal_waiter *waiter);
 };
 
-/* writer.c has the rest. */
+struct journal_segments; /* the next segment, the old one's seal, unlinking (writer_segments.h) */
+
+/* Read from outside: `counters`, `condition`, `error` (any thread), `failure` (the owner's). */
 struct journal_writer {
     struct journal_options options;
     struct task task;
@@ -82,42 +96,53 @@ struct journal_writer {
     struct timer retry; /* to make a segment, or to repeat a write */
     struct frame_buffer buffers[2];
     struct journal_member *members[2], **members_end[2];
-    uint64_t batch;          /* number of the one that fills; its buffer and members are [batch % 2] */
-    uint64_t due_ns;         /* when it is to be handed over; NEVER: nobody waits for it */
-    bool small;              /* it has frames that may use the reserve only */
-    bool writing;            /* the batch before it is under way */
-    struct segment *segment; /* current; NULL: none yet */
-    int fd;
-    uint64_t at;   /* where the next batch goes */
-    uint64_t room; /* bytes set aside in the segment */
+    uint64_t batch;  /* number of the one that fills; its buffer and members are [batch % 2] */
+    uint64_t due_ns; /* when it is to be handed over; NEVER: nobody waits for it */
     struct journal_waiter *waiters;
+
+    /* The batch before it, while `writing`: placed, perhaps on the disk, not durable. */
+    bool writing;
+    struct io_op write_op;
+    uint64_t write_at;       /* where it begins in the current segment */
+    size_t written;          /* of it: a short write goes on there */
+    uint64_t write_began_ns; /* when it was handed over */
+
+    /* The current segment; NULL: none, and then fd is -1 and the rest 0. */
+    struct segment *segment;
+    int fd;
+    uint64_t at;   /* where the next batch goes: behind all that was placed. 0: only before its first */
+    uint64_t room; /* bytes set aside in it */
+    bool torn;     /* its last batch was given up: it gets no seal */
+    struct journal_segments *segments;
+
     struct journal_counters counters;
-    _Atomic int condition; /* enum journal_condition; read by status */
-    _Atomic int error;     /* that ended it, or of the last failed making */
-    int failure;           /* PE_JOURNAL_FAILED once the store has failed */
+    _Atomic int condition;   /* enum journal_condition */
+    _Atomic int error;       /* negative: that ended it, or for which the last making failed */
+    int failure;             /* 0, or PE_JOURNAL_FAILED: the store has failed */
+    bool no_segment;         /* making the next one failed, and is tried again */
+    bool no_space;           /* the write under way found none, and is repeated; not in flight */
+    uint64_t full_since_ns;  /* while FULL */
+    uint64_t slow_logged_ns; /* NEVER: never yet */
+    uint32_t slow_unlogged;  /* slow writes since */
     bool stopping, stopped;
-    struct journal_making *making; /* the next segment, and its operations (writer.c) */
-    struct io_op write_op, seal_op, close_op, unlink_op;
-    uint64_t write_began_ns;
-    size_t written;    /* of the batch under way: short writes go on there */
-    uint64_t removing; /* number of the segment that is being unlinked; 0: none */
-    char removing_name[SEGMENT_NAME_DIGITS + sizeof SEGMENT_SUFFIX];
 };
 
 /* 0, PE_FULL (no place on the loop) or -ENOMEM. Begins to make its first segment when the loop runs. */
 int journal_writer_init(struct journal_writer *w, const struct journal_options *options);
 
-/* Where frames go (frame_begin …); one at a time. Only after journal_room said true in this round, or small.
- */
+/* Where frames go (frame_begin …); one at a time. Only after journal_room said true in this round, or
+ * journal_reserve. */
 static inline struct frame_buffer *journal_frames(struct journal_writer *w)
 {
     return &w->buffers[w->batch % 2];
 }
 
-/* Whether a turn may begin: the batch has room, and a place on the disk. Else `waiter` is told, once. */
+/* Whether a turn may begin: the batch has room, and a place on the disk. Else `waiter` is told, once. False
+ * and nothing more once the store has failed, or stops: waiters from before are told of a failure. */
 bool journal_room(struct journal_writer *w, struct journal_waiter *waiter);
 
-/* `due_ns`: when the batch is to be on its way at the latest: 0: at the end of this step of the loop. */
+/* `due_ns`: when the batch is to be on its way at the latest: 0: at the end of this step of the loop, behind
+ * the rounds of tasks that wanted one before. */
 void journal_join(struct journal_writer *w, struct journal_member *member, uint64_t due_ns);
 
 /* Whether a frame of so many bytes that lets a segment go may be added though journal_room says no. */
@@ -126,11 +151,16 @@ bool journal_reserve(struct journal_writer *w, size_t bytes);
 /* Something was released: looks for segments to remove. */
 void journal_released(struct journal_writer *w);
 
-/* On the loop: hands over what there is, seals the segment, closes it. Nothing may be added any more. */
+/* For those that go before the writer does: they hear nothing any more. What they added stays. */
+void journal_leave(struct journal_writer *w, struct journal_member *member);
+void journal_unwait(struct journal_writer *w, struct journal_waiter *waiter);
+
+/* On the loop: hands over what there is, seals the segment, closes it, unlinks the next one. Nothing may be
+ * added any more but in `durable`. What cannot be written now is given up: its members hear nothing. */
 void journal_stop(struct journal_writer *w);
 bool journal_stopped(const struct journal_writer *w);
 
-/* After it stopped, or when its io was disposed of. */
+/* After it stopped, or when its io was disposed of: its descriptors are the io's then. Frees memory only. */
 void journal_writer_dispose(struct journal_writer *w);
 
 #endif
