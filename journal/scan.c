@@ -86,7 +86,7 @@ static struct span window_from(const struct scan *s, uint64_t offset)
 
 /* 1: a valid frame lies at `offset`; 0: none; a negative errno. Only what a possible head says is read whole,
  * and only if the file is long enough. */
-static int frame_at(struct scan *s, uint64_t offset, struct frame *frame)
+static int frame_at(struct scan *s, uint64_t offset, struct journal_frame *frame)
 {
     int there = load(s, offset, FRAME_HEAD);
     if (there <= 0)
@@ -137,7 +137,7 @@ static int pass_rest(struct scan *s, uint64_t at)
 }
 
 /* The first valid frame at or behind `at`. 1, 0: there is none, or a negative errno. */
-static int find_frame(struct scan *s, uint64_t at, struct frame *frame)
+static int find_frame(struct scan *s, uint64_t at, struct journal_frame *frame)
 {
     int there;
     while ((there = load(s, at, 8)) > 0) {
@@ -156,7 +156,7 @@ static int find_frame(struct scan *s, uint64_t at, struct frame *frame)
  * is. */
 static int look_ahead(struct scan *s)
 {
-    struct frame frame;
+    struct journal_frame frame;
     uint64_t at = s->at;
     int there;
     while ((there = find_frame(s, at, &frame)) > 0) {
@@ -172,7 +172,7 @@ static int look_ahead(struct scan *s)
 
 /* --- items --- */
 
-static void give_frame(struct scan *s, const struct frame *frame, struct scan_item *item)
+static void give_frame(struct scan *s, const struct journal_frame *frame, struct scan_item *item)
 {
     *item = (struct scan_item){SCAN_FRAME, frame->offset, frame->size, false, *frame};
     s->at = frame->offset + frame->size;
@@ -193,7 +193,7 @@ static void give_tail(struct scan *s, struct scan_item *item)
 static int give_gap(struct scan *s, struct scan_item *item)
 {
     int there = s->looked_ahead ? 0 : look_ahead(s);
-    struct frame next;
+    struct journal_frame next;
     if (there == 0 && s->at < s->durable)
         there = find_frame(s, s->at, &next);
     if (there < 0)
@@ -214,7 +214,7 @@ int scan_next(struct scan *s, struct scan_item *item)
         return s->error;
     if (s->sealed || s->at >= s->end)
         return 0;
-    struct frame frame;
+    struct journal_frame frame;
     int there = frame_at(s, s->at, &frame);
     if (there > 0)
         give_frame(s, &frame, item);
@@ -234,7 +234,7 @@ static int read_whole(struct files *files, int fd, uint64_t offset, uint8_t *byt
 }
 
 static int read_frame(struct files *files, int fd, uint64_t store, uint64_t segment, uint64_t offset,
-                      struct frame *frame, uint8_t **memory)
+                      struct journal_frame *frame, uint8_t **memory)
 {
     uint8_t head[FRAME_HEAD];
     int64_t end = files->backend->size(files, fd);
@@ -253,7 +253,7 @@ static int read_frame(struct files *files, int fd, uint64_t store, uint64_t segm
 }
 
 int scan_frame_at(struct files *files, int fd, uint64_t store, uint64_t segment, uint64_t offset,
-                  struct frame *frame, uint8_t **memory)
+                  struct journal_frame *frame, uint8_t **memory)
 {
     *memory = NULL;
     int error = read_frame(files, fd, store, segment, offset, frame, memory);
