@@ -1,5 +1,7 @@
 #include "journal/reader.h"
 
+#include "core/record.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
