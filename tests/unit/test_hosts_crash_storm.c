@@ -88,9 +88,9 @@ static struct sim_disk_policy disk_of_seed(void)
     policy.slow_sync = chance(20) ? 50 : 0;
     policy.slow_sync_ns = 2 * NS_PER_S;
     policy.no_allocate = chance(20);
-    policy.lost = (uint32_t)below(1000);
-    policy.torn = (uint32_t)below(300);
-    policy.garbled = (uint32_t)below(300);
+    policy.lost = (uint32_t)below(500);
+    policy.torn = (uint32_t)below(250);
+    policy.garbled = (uint32_t)below(250);
     return policy;
 }
 
