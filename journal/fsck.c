@@ -122,7 +122,7 @@ static int add_wrong(struct fsck *f, uint64_t number)
     return 0;
 }
 
-static void take_frame(void *context, const struct frame *frame)
+static void take_frame(void *context, const struct journal_frame *frame)
 {
     struct fsck *f = context;
     if (f->error < 0)

@@ -128,7 +128,7 @@ static int take_section(struct fsck_app *app, const struct section *section, str
     return 0;
 }
 
-static int take_head(struct fsck_app *app, const struct frame *frame, uint64_t sequence,
+static int take_head(struct fsck_app *app, const struct journal_frame *frame, uint64_t sequence,
                      struct journal_place place)
 {
     if (frame->kind == FRAME_COMMIT)
@@ -139,7 +139,7 @@ static int take_head(struct fsck_app *app, const struct frame *frame, uint64_t s
     return 0;
 }
 
-int fsck_apps_frame(struct fsck_apps *a, const struct frame *frame)
+int fsck_apps_frame(struct fsck_apps *a, const struct journal_frame *frame)
 {
     struct commit_head head;
     struct span rest;

@@ -44,7 +44,7 @@ int fsck_apps_init(struct fsck_apps *a, const struct store *s);
 void fsck_apps_dispose(struct fsck_apps *a);
 
 /* A COMMIT or SNAPSHOT, in order. 0; -ENOMEM; PE_JOURNAL: records in it are not whole. */
-int fsck_apps_frame(struct fsck_apps *a, const struct frame *frame);
+int fsck_apps_frame(struct fsck_apps *a, const struct journal_frame *frame);
 /* What the seal of a segment says; 0 or -ENOMEM. */
 int fsck_apps_seal(struct fsck_apps *a, uint64_t segment, const struct seal *seal);
 

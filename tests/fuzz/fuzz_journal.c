@@ -25,7 +25,7 @@ static void check(bool right)
 
 static void check_written(struct span payload)
 {
-    struct frame frame;
+    struct journal_frame frame;
     size_t at = 0;
     check(frames_next(&out, &at, &frame) && span_equal(frame.payload, payload));
     frame_buffer_clear(&out, SIZE_MAX);
@@ -54,7 +54,7 @@ static void read_commit(struct span payload)
 
 static void note_commit(enum frame_kind kind, struct span payload)
 {
-    const struct frame frame = {.kind = kind, .offset = 8, .batch = 8, .payload = payload};
+    const struct journal_frame frame = {.kind = kind, .offset = 8, .batch = 8, .payload = payload};
     struct seal seal;
     seal_init(&seal);
     seal_note(&seal, &frame);
@@ -109,14 +109,14 @@ static void make_right(uint8_t *data, size_t size)
     }
 }
 
-static bool valid_at(struct span segment, uint64_t at, struct frame *frame)
+static bool valid_at(struct span segment, uint64_t at, struct journal_frame *frame)
 {
     struct span rest = span_of(segment.data + at, segment.size - at);
     return frame_read(rest, STORE, SEGMENT, at, frame) == FRAME_VALID;
 }
 
 /* The next valid frame from `at` on. */
-static bool next_valid(struct span segment, uint64_t at, struct frame *frame)
+static bool next_valid(struct span segment, uint64_t at, struct journal_frame *frame)
 {
     for (; at < segment.size; at += FRAME_ALIGN) {
         if (valid_at(segment, at, frame))
@@ -127,7 +127,7 @@ static bool next_valid(struct span segment, uint64_t at, struct frame *frame)
 
 static bool durable_behind(struct span segment, uint64_t gap)
 {
-    struct frame frame;
+    struct journal_frame frame;
     for (uint64_t at = gap; next_valid(segment, at, &frame); at = frame.offset + frame.size) {
         if (frame.batch > gap || frame.kind == FRAME_SEAL)
             return true;
@@ -145,7 +145,7 @@ static bool blank_from(struct span segment, uint64_t at)
 
 static enum scan_item_kind expected(struct span segment, uint64_t at, bool sealed)
 {
-    struct frame frame;
+    struct journal_frame frame;
     if (sealed || at >= segment.size)
         return SCAN_END;
     if (valid_at(segment, at, &frame))
@@ -155,7 +155,7 @@ static enum scan_item_kind expected(struct span segment, uint64_t at, bool seale
 
 static void check_frame(struct files *files, const struct scan_item *item)
 {
-    struct frame frame;
+    struct journal_frame frame;
     uint8_t *memory;
     check(scan_frame_at(files, MEMORY_FD, STORE, SEGMENT, item->offset, &frame, &memory) == 0);
     check(frame.size == item->size && span_equal(frame.payload, item->frame.payload));
