@@ -164,7 +164,8 @@ static int take_snapshot(struct store *s, const struct segment *segment, struct 
         return 0;
     char name[SEGMENT_NAME_SIZE];
     segment_name(segment->number, name);
-    store_say(s, true, "%s: offset %" PRIu64 ": the snapshot of %s is damaged; an older one is looked for",
+    store_say(s, true,
+              "%s: offset %" PRIu64 ": the snapshot of app %s cannot be used; an older one is looked for",
               name, offset, a->name);
     return find_earlier(s, segment, a, offset);
 }

@@ -42,7 +42,8 @@ static inline uint64_t build_batch(struct build *b)
 }
 
 /* Begins a segment, with a HEADER that names one seal (offset 0: none). */
-static inline struct build build_segment(struct memory_files *disk, uint64_t number, struct journal_place seal)
+static inline struct build build_segment(struct memory_files *disk, uint64_t number,
+                                         struct journal_place seal)
 {
     struct build b = {.disk = disk, .store = BUILD_STORE, .segment = number};
     char name[SEGMENT_NAME_SIZE];

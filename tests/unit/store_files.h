@@ -57,7 +57,8 @@ static inline struct memory_file *memory_make(struct memory_files *m, const char
 }
 
 /* Names are kept without the store's own directory, which is "" inside. */
-static inline void memory_path(struct memory_files *m, int directory, const char *name, char *path, size_t size)
+static inline void memory_path(struct memory_files *m, int directory, const char *name, char *path,
+                               size_t size)
 {
     bool inside = directory != AT_FDCWD && strcmp(m->file[m->open[directory]].name, "damaged") == 0;
     snprintf(path, size, "%s%s", inside ? "damaged/" : "", name);

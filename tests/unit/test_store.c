@@ -61,9 +61,14 @@ static void the_names_of_segments_are_read_as_they_are_written(void **state)
         segment_name(numbers[i], name);
         assert_true(segment_number(name, &number) && number == numbers[i]);
     }
-    const char *const none[] = {"0000000000000000.journal", "8000000000000000.journal", "1.journal", "",
-                                "000000000000000A.journal", "0000000000000001.journa",
-                                "0000000000000001.journal2", "00000000000000 1.journal"};
+    const char *const none[] = {"0000000000000000.journal",
+                                "8000000000000000.journal",
+                                "1.journal",
+                                "",
+                                "000000000000000A.journal",
+                                "0000000000000001.journa",
+                                "0000000000000001.journal2",
+                                "00000000000000 1.journal"};
     for (size_t i = 0; i < ARRAY_SIZE(none); i++) {
         uint64_t number;
         assert_false(segment_number(none[i], &number));
