@@ -25,9 +25,9 @@ static inline uint8_t *copy_of(struct span bytes)
     return copy;
 }
 
-static inline struct frame only_frame(const struct frame_buffer *b)
+static inline struct journal_frame only_frame(const struct frame_buffer *b)
 {
-    struct frame frame;
+    struct journal_frame frame;
     assert_int_equal(frame_read(span_of(b->data, b->size), STORE, SEGMENT, PLACE, &frame), FRAME_VALID);
     assert_int_equal(frame.size, b->size);
     return frame;

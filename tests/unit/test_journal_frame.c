@@ -7,7 +7,7 @@ static void frames_lie_behind_each_other_at_multiples_of_eight(void **state)
 {
     (void)state;
     struct frame_buffer b;
-    struct frame frame;
+    struct journal_frame frame;
     frame_buffer_init(&b);
     for (size_t size = 0; size < 100; size++) {
         frame_begin(&b, FRAME_SNAPSHOT);
@@ -20,7 +20,7 @@ static void frames_lie_behind_each_other_at_multiples_of_eight(void **state)
     size_t at = 0;
     for (size_t size = 0; size < 100; size++) {
         size_t before = at;
-        struct frame read;
+        struct journal_frame read;
         assert_true(frames_next(&b, &at, &frame));
         assert_int_equal(at % FRAME_ALIGN, 0);
         assert_int_equal(at - before, (FRAME_HEAD + size + 7) / 8 * 8);
@@ -113,7 +113,7 @@ static void frames_may_be_placed_again(void **state)
 {
     (void)state;
     struct frame_buffer b;
-    struct frame frame;
+    struct journal_frame frame;
     const struct section section = key_section();
     frame_buffer_init(&b);
     put_commit(&b, &section, 1);
@@ -130,7 +130,7 @@ static void every_bit_counts(void **state)
 {
     (void)state;
     struct frame_buffer b;
-    struct frame frame;
+    struct journal_frame frame;
     struct section sections[SECTIONS];
     make_sections(sections);
     frame_buffer_init(&b);
@@ -149,7 +149,7 @@ static void a_part_of_a_frame_asks_for_more(void **state)
 {
     (void)state;
     struct frame_buffer b;
-    struct frame frame;
+    struct journal_frame frame;
     const struct section section = key_section();
     frame_buffer_init(&b);
     put_commit(&b, &section, 1);
@@ -167,7 +167,7 @@ static void a_frame_of_another_place_or_store_is_none(void **state)
 {
     (void)state;
     struct frame_buffer b;
-    struct frame frame;
+    struct journal_frame frame;
     const struct section section = key_section();
     frame_buffer_init(&b);
     put_commit(&b, &section, 1);

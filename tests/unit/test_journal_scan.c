@@ -43,7 +43,7 @@ static void put_commit(struct frame_buffer *b, const char *app, uint64_t sequenc
 
 static void end_batch(struct written *w, struct frame_buffer *b)
 {
-    struct frame frame;
+    struct journal_frame frame;
     size_t at = 0;
     frames_place(b, STORE, SEGMENT, w->used);
     while (frames_next(b, &at, &frame)) {
@@ -440,7 +440,7 @@ static void a_false_head_that_states_a_huge_size_costs_nothing(void **state)
     assert_true(files.largest <= SCAN_WINDOW);
     assert_true(files.read_bytes <= 2 * size);
     scan_dispose(&s);
-    struct frame frame;
+    struct journal_frame frame;
     uint8_t *memory;
     files.read_bytes = 0;
     assert_int_equal(scan_frame_at(&files.files, MEMORY_FD, STORE, SEGMENT, 0, &frame, &memory), PE_JOURNAL);
@@ -510,7 +510,7 @@ static void a_read_that_fails_is_said_and_ends_it(void **state)
     files.reads_left = UINT64_MAX;
     assert_int_equal(scan_next(&s, &item), -EIO);
     scan_dispose(&s);
-    struct frame frame;
+    struct journal_frame frame;
     uint8_t *memory;
     for (uint64_t n = 0; n < 2; n++) {
         files.reads_left = n;
@@ -540,7 +540,7 @@ static void one_frame_is_read_where_it_lies_and_nowhere_else(void **state)
     (void)state;
     struct written w = write_segment(true);
     struct memory_files files = memory_files_of(w.data, w.size);
-    struct frame frame;
+    struct journal_frame frame;
     uint8_t *memory;
     unsigned found = 0;
     for (uint64_t at = 0; at < w.size + 64; at++) {

@@ -58,7 +58,7 @@ static void note_commit(struct seal *seal, enum frame_kind kind, const char *app
         commit_put(&b, &sections[i]);
     assert_int_equal(commit_end(&b, sequence), 0);
     frames_place(&b, STORE, SEGMENT, offset);
-    struct frame frame;
+    struct journal_frame frame;
     size_t at = 0;
     assert_true(frames_next(&b, &at, &frame));
     frame.batch = batch;
@@ -193,7 +193,7 @@ static void a_commit_that_is_none_is_not_noted(void **state)
 {
     (void)state;
     struct seal seal;
-    struct frame frame = {.kind = FRAME_COMMIT, .payload = span_text("\1a")};
+    struct journal_frame frame = {.kind = FRAME_COMMIT, .payload = span_text("\1a")};
     seal_init(&seal);
     assert_int_equal(seal_note(&seal, &frame), PE_JOURNAL);
     assert_int_equal(seal.app_count, 0);
