@@ -14,6 +14,7 @@ struct given {
     char text[1024]; /* "Sa3 Ca4 Cb2 …" */
     size_t size;
     const char *only, *end_at; /* NULL: all apps; until this was given */
+    uint64_t sequence[2], unknown[2];
 };
 
 static bool want(void *context, const char *app)
@@ -35,11 +36,18 @@ static int give(void *context, const struct commit_head *head, const struct jour
     return g->end_at != NULL && strcmp(text, g->end_at) == 0 ? PE_APP_FAILED : 0;
 }
 
+static void end(void *context, const char *app, uint64_t sequence, uint64_t unknown)
+{
+    struct given *g = context;
+    g->sequence[app[0] - 'a'] = sequence;
+    g->unknown[app[0] - 'a'] = unknown;
+}
+
 static void replay(struct store *s, struct given *g)
 {
     g->size = 0;
     g->text[0] = '\0';
-    struct store_replay r = {.wanted = want, .each = give, .context = g};
+    struct store_replay r = {.wanted = want, .each = give, .context = g, .end = end};
     assert_int_equal(store_replay(s, &r), 0);
 }
 
@@ -243,6 +251,35 @@ static void last_commits_that_a_seal_knows_of_are_missed(void **state)
     assert_string_equal(b.given.text, "Cb1 Cb2 Sa3 Ca4 Ca5 ");
     assert_int_equal(b.s.report.lost_commits, 1);
     assert_non_null(strstr(b.said.text, "app b: commit 3 is lost"));
+    assert_int_equal(b.given.sequence[0], 5);
+    assert_int_equal(b.given.sequence[1], 3);
+    end_store(&b);
+}
+
+static void numbers_that_may_have_been_given_are_bounded_by_the_damage_behind(void **state)
+{
+    (void)state;
+    struct bench b;
+    build_store(&b);
+    struct build g = build_segment(&b.disk, 5, no_seal);
+    build_commit(&g, "a", 6, 6, 1);
+    build_batch(&g);
+    build_commit(&g, "b", 4, 4, 64);
+    uint64_t damaged = build_batch(&g), size = g.at - damaged;
+    build_commit(&g, "a", 7, 7, 1);
+    build_batch(&g);
+    build_end(&g);
+    spoil(&b, 5, damaged);
+    for (int start = 0; start < 2; start++) { /* and again, as long as b has done nothing else */
+        open_store(&b);
+        replay(&b.s, &b.given);
+        assert_string_equal(b.given.text, "Cb1 Cb2 Sa3 Ca4 Cb3 Ca5 Ca6 Ca7 ");
+        assert_int_equal(b.given.sequence[1], 3);
+        assert_int_equal(b.given.unknown[1], size);
+        assert_int_equal(b.given.unknown[0], 0);
+        store_close(&b.s);
+    }
+    open_store(&b);
     end_store(&b);
 }
 
@@ -360,6 +397,7 @@ int main(void)
         cmocka_unit_test(without_the_first_commits_either_those_are_lost),
         cmocka_unit_test(a_gap_is_counted_and_told_by_app),
         cmocka_unit_test(last_commits_that_a_seal_knows_of_are_missed),
+        cmocka_unit_test(numbers_that_may_have_been_given_are_bounded_by_the_damage_behind),
         cmocka_unit_test(what_a_replay_finds_damaged_is_copied_and_noted_once),
         cmocka_unit_test(while_damage_cannot_be_copied_it_is_not_noted),
         cmocka_unit_test(nothing_is_written_when_only_reading),
