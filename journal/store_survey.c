@@ -90,7 +90,8 @@ static int survey_all(struct surveying *w, struct scan *scan, const struct segme
 }
 
 int survey_segment(struct store *s, const struct segment *segment, uint64_t from, bool note,
-                   void (*each)(void *context, const struct journal_frame *frame), void *context, struct survey *v)
+                   void (*each)(void *context, const struct journal_frame *frame), void *context,
+                   struct survey *v)
 {
     *v = (struct survey){.end = from};
     seal_init(&v->stored);
