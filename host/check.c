@@ -185,7 +185,7 @@ unsigned check_store(const struct config *config, const struct host_options *opt
         return 1;
     if (access(config->store_path, F_OK) < 0)
         return 0;
-    if (cli_store_in_use(config->store_path))
+    if (cli_store_in_use(config->store_path, options))
         fprintf(out, "pure-host: note: %s:%u: store: a running host has %s open\n", config->path,
                 config->store_line, config->store_path);
     return check_segments(config, options, out, degraded);

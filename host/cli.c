@@ -74,6 +74,7 @@ int cli_fail(enum cli_status status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
+    fflush(stdout); /* what was printed before it stands before it */
     fputs("pure-host: ", stderr);
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);

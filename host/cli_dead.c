@@ -78,7 +78,7 @@ static void print_row(struct span dead, uint64_t number)
     cli_json_number(dead, "bytes", &bytes);
     if (cli_json_member(dead, "reason", &text))
         cli_json_text(text, reason, sizeof(reason));
-    printf("%-12llu %-*s %10llu  %s\n", (unsigned long long)number, (int)CLI_TIME_TEXT - 1,
+    printf("%-12llu %-*s %10llu  %s\n", (unsigned long long)number, CLI_TIME_WIDTH,
            cli_time_text(time, time_ms), (unsigned long long)bytes, reason);
 }
 
@@ -92,7 +92,7 @@ struct listing {
 static void print_dead(struct listing *l, struct span dead, uint64_t number)
 {
     if (l->shown++ == 0 && !l->json)
-        printf("%-12s %-*s %10s  %s\n", "NUMBER", (int)CLI_TIME_TEXT - 1, "SET ASIDE", "BYTES", "REASON");
+        printf("%-12s %-*s %10s  %s\n", "NUMBER", CLI_TIME_WIDTH, "SET ASIDE", "BYTES", "REASON");
     if (l->json)
         printf("%.*s\n", (int)dead.size, (const char *)dead.data);
     else

@@ -12,10 +12,15 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+struct files *cli_files(const struct host_options *options)
+{
+    return options->files ? options->files : files_system();
+}
+
 int cli_store_open(struct store *store, const char *path, const struct host_options *options, char *why,
                    size_t why_size)
 {
-    const struct store_options read_only = {.files = files_system(),
+    const struct store_options read_only = {.files = cli_files(options),
                                             .path = path,
                                             .segment_bytes = SEGMENT_BYTES_DEFAULT,
                                             .fill_random = options->fill_random,
@@ -27,13 +32,13 @@ int cli_store_open(struct store *store, const char *path, const struct host_opti
 
 bool cli_store_degraded(const struct store *store)
 {
-    return store->report.damaged_places + store->report.known_places > 0;
+    return store->report.damaged_places > 0;
 }
 
 /* The lock is tried, and given back at once if it is free. */
-bool cli_store_in_use(const char *path)
+bool cli_store_in_use(const char *path, const struct host_options *options)
 {
-    struct files *files = files_system();
+    struct files *files = cli_files(options);
     int directory = files->backend->open(files, AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
     if (directory < 0)
         return false;

@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-#define CLI_TIME_TEXT sizeof("2026-11-30T12:34:56.789Z")
+#define CLI_TIME_WIDTH 24 /* of 2026-11-30T12:34:56.789Z */
+#define CLI_TIME_TEXT  (CLI_TIME_WIDTH + 1)
 
 /* Milliseconds since 1970 in UTC, as RFC 3339 writes them. Years above 9999 are "-", as 0 (unknown) is.
  * Returns `text`, of CLI_TIME_TEXT bytes. */

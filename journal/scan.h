@@ -21,11 +21,17 @@ struct scan {
     uint64_t store, segment; /* store 0: that of the first valid frame, from then on */
     uint64_t end;            /* of the file */
     uint64_t at;             /* all before is given */
+    bool sealed;             /* a SEAL was given */
+    int error;               /* negative errno of a read: no more is given */
+    /* Found out at the first gap, of all that lies behind it: */
+    bool looked_ahead;
+    uint64_t durable; /* where the latest batch begins of which there is a valid frame; with a SEAL
+                         UINT64_MAX. Gaps that begin in front of it are damage, others are the tail */
+    uint64_t zeros;   /* from here on there are only zeros */
+    /* what was read last: never more than one window or one frame */
     uint8_t *window;
     uint64_t window_offset;
     size_t window_size, window_room;
-    bool sealed; /* a SEAL was given */
-    int error;   /* negative errno of a read */
 };
 
 enum scan_item_kind { SCAN_FRAME, SCAN_DAMAGE, SCAN_TAIL, SCAN_END };
@@ -37,7 +43,7 @@ struct scan_item {
     struct journal_frame frame;    /* its payload is valid until the next call */
 };
 
-/* From `from` (0, or the place of a frame) on. 0 or a negative errno. */
+/* From `from` (0, or the place of a frame) on, to the end that the file has now. 0 or a negative errno. */
 int scan_init(struct scan *s, struct files *files, int fd, uint64_t store, uint64_t segment, uint64_t from);
 void scan_dispose(struct scan *s);
 

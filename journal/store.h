@@ -35,7 +35,7 @@
 #include <stdatomic.h>
 
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(64) << 20)
-#define SEGMENT_BYTES_MIN     (UINT64_C(1) << 20)
+#define SEGMENT_BYTES_MIN     (UINT64_C(256) << 10)
 #define SEGMENT_NUMBER_MAX    (UINT64_MAX >> 1)
 #define DAMAGE_COPY_MAX       (UINT64_C(64) << 20) /* of one place of damage; what is more is only reported */
 

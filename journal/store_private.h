@@ -27,6 +27,14 @@ int store_open_segment(const struct store *s, uint64_t number,
  */
 int store_app_names(const struct store *s, const char ***names, uint32_t *count);
 
+/* Negative, 0 or positive, in the order of those names. */
+static inline int store_name_order(struct span a, const char *b)
+{
+    size_t size = strlen(b);
+    int order = memcmp(a.data, b, min_size(a.size, size));
+    return order != 0 ? order : a.size < size ? -1 : a.size > size;
+}
+
 /* --- store_survey.c: what is in a segment --- */
 
 struct survey {

@@ -72,15 +72,13 @@ static struct replayed *find_app(const struct replaying *r, struct span name)
     uint32_t low = 0, high = r->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        struct replayed *a = &r->apps[middle];
-        size_t size = strlen(a->name);
-        int order = memcmp(a->name, name.data, min_size(size, name.size));
-        if (order == 0 && size == name.size)
-            return a;
-        if (order < 0 || (order == 0 && size < name.size))
-            low = middle + 1;
-        else
+        int order = store_name_order(name, r->apps[middle].name);
+        if (order == 0)
+            return &r->apps[middle];
+        if (order < 0)
             high = middle;
+        else
+            low = middle + 1;
     }
     return NULL;
 }

@@ -207,6 +207,8 @@ void segments_retry(struct journal_writer *w)
         s->making.step = MAKING_NONE;
     else if (s->making.step == MAKING_READY && is_small(s))
         undo_making(s, 0);
+    s->removing.resting = false;
+    segments_remove(w);
 }
 
 bool segments_ready(const struct journal_writer *w, uint64_t bytes)
@@ -300,16 +302,6 @@ static void seal_written(struct io_op *op, int result, bool more)
     }
 }
 
-static bool put_seal(struct journal_sealing *g)
-{
-    frame_buffer_clear(&g->frames, JOURNAL_SEAL_BYTES);
-    seal_write(&g->frames, &g->segment->seal);
-    if (g->frames.error == 0)
-        return g->frames.size > 0;
-    frame_drop(&g->frames);
-    return false;
-}
-
 void segments_end(struct journal_writer *w)
 {
     struct journal_segments *s = w->segments;
@@ -319,7 +311,8 @@ void segments_end(struct journal_writer *w)
     g->fd = w->fd;
     g->at = w->at;
     g->written = 0;
-    bool seal = !w->torn && !w->failure && put_seal(g);
+    frame_buffer_clear(&g->frames, JOURNAL_SEAL_BYTES);
+    bool seal = !w->torn && !w->failure && seal_write(&g->frames, &g->segment->seal) == 0;
     w->segment = NULL;
     w->fd = -1;
     w->at = w->room = 0;
@@ -353,7 +346,8 @@ static void removed(struct io_op *op, int result, bool more)
         segments_remove(w);
     } else {
         store_not_removed(store_of(s), number);
-        s->removing.rest_until_ns = w->options.loop->now_ns + JOURNAL_RETRY_NS;
+        s->removing.resting = true;
+        timer_set(&w->options.loop->timers, &w->retry, w->options.loop->now_ns + JOURNAL_RETRY_NS);
     }
     want_round(s);
 }
@@ -364,7 +358,7 @@ void segments_remove(struct journal_writer *w)
 {
     struct journal_segments *s = w->segments;
     struct journal_removing *r = &s->removing;
-    if (r->number != 0 || w->failure || w->stopping || w->options.loop->now_ns < r->rest_until_ns ||
+    if (r->number != 0 || w->failure || w->stopping || r->resting ||
         !store_take_removable(store_of(s), &r->number))
         return;
     segment_name(r->number, r->name);

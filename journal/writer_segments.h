@@ -43,7 +43,7 @@ struct journal_sealing {
 
 struct journal_removing {
     uint64_t number; /* of the segment being unlinked; 0: none */
-    uint64_t rest_until_ns;
+    bool resting;    /* the last unlink failed: until the writer's retry */
     struct io_op op;
     char name[SEGMENT_NAME_DIGITS + sizeof SEGMENT_SUFFIX];
 };
@@ -63,7 +63,7 @@ void segments_dispose(struct journal_writer *w);
 /* The next one: makes it, of at least that many bytes, if it is not being made or at rest; makes a ready one
  * anew if it is smaller. */
 void segments_make(struct journal_writer *w, uint64_t bytes);
-/* The rest is over: what could not be made may be tried again. */
+/* The rest is over: what could not be made or unlinked may be tried again. */
 void segments_retry(struct journal_writer *w);
 /* Whether it can become the current one, with so many bytes in it. */
 bool segments_ready(const struct journal_writer *w, uint64_t bytes);

@@ -121,7 +121,7 @@ static void skip_padding(struct reader *r)
         r->at++;
 }
 
-ptrdiff_t frame_get(const uint8_t *at, const uint8_t *end, struct link_frame *frame)
+ptrdiff_t frame_get(const uint8_t *at, const uint8_t *end, struct frame *frame)
 {
     struct reader r = {at, end, false};
     frame->type = (enum frame_type)read_limited(&r, FRAME_CLOSE);

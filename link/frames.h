@@ -96,7 +96,7 @@ struct frame_close {
     struct span text; /* UTF-8 by convention, not checked: for a log, escaped */
 };
 
-struct link_frame {
+struct frame {
     enum frame_type type;
     union {
         struct frame_ack ack;
@@ -110,7 +110,7 @@ struct link_frame {
 };
 
 /* Reads the frame at `at` < `end`. Returns its size (> 0; a run of PADDING is one frame) or PE_MALFORMED. */
-ptrdiff_t frame_get(const uint8_t *at, const uint8_t *end, struct link_frame *frame);
+ptrdiff_t frame_get(const uint8_t *at, const uint8_t *end, struct frame *frame);
 
 static inline bool frame_elicits(enum frame_type type)
 {

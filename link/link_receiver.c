@@ -187,7 +187,7 @@ static void begin_association(struct link_peer *peer, uint64_t now_ns)
     inlets_begin(&peer->inlets);
 }
 
-static int take_frame(struct link_peer *peer, const struct link_frame *frame, uint64_t now_ns)
+static int take_frame(struct link_peer *peer, const struct frame *frame, uint64_t now_ns)
 {
     struct sent_handler items = handler(peer);
     switch (frame->type) {
@@ -213,7 +213,7 @@ static int take_frames(struct link_peer *peer, const struct session_packet *pack
     bool eliciting = false, hurry = false, closed = false;
     unsigned frames = 0;
     while (at < end) {
-        struct link_frame frame;
+        struct frame frame;
         ptrdiff_t size = frames++ < FRAMES_PER_PACKET ? frame_get(at, end, &frame) : PE_MALFORMED;
         int error = size < 0 ? (int)size : take_frame(peer, &frame, now_ns);
         if (error < 0)

@@ -54,7 +54,7 @@ static struct sent_handler handler(struct link_sender *l)
 
 /* --- what comes --- */
 
-static int take_frame(struct link_sender *l, const struct link_frame *frame, uint64_t now_ns)
+static int take_frame(struct link_sender *l, const struct frame *frame, uint64_t now_ns)
 {
     struct sent_handler items = handler(l);
     switch (frame->type) {
@@ -87,7 +87,7 @@ static int take_frames(struct link_sender *l, const struct session_packet *packe
     bool eliciting = false, hurry = false;
     unsigned frames = 0;
     while (at < end) {
-        struct link_frame frame;
+        struct frame frame;
         ptrdiff_t size = frames++ < FRAMES_PER_PACKET ? frame_get(at, end, &frame) : PE_MALFORMED;
         int error = size < 0 ? (int)size : take_frame(l, &frame, now_ns);
         if (error < 0)

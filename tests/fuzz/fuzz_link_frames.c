@@ -44,7 +44,7 @@ static size_t put_records(uint8_t *out, const uint8_t *end, const struct frame_r
     return head + fit;
 }
 
-static size_t put_frame(uint8_t *out, const uint8_t *end, const struct link_frame *frame)
+static size_t put_frame(uint8_t *out, const uint8_t *end, const struct frame *frame)
 {
     switch (frame->type) {
     case FRAME_PADDING:
@@ -69,7 +69,7 @@ static size_t put_frame(uint8_t *out, const uint8_t *end, const struct link_fram
     abort();
 }
 
-static void check_spans(const struct link_frame *frame, const uint8_t *at, const uint8_t *end)
+static void check_spans(const struct frame *frame, const uint8_t *at, const uint8_t *end)
 {
     if (frame->type == FRAME_OPEN) {
         within(frame->open.app, at, end);
@@ -85,10 +85,10 @@ static void check_spans(const struct link_frame *frame, const uint8_t *at, const
 }
 
 /* Shortest forms are no longer than what was read, and are written again as they are. */
-static void check_again(const struct link_frame *frame, size_t size)
+static void check_again(const struct frame *frame, size_t size)
 {
     uint8_t *once = calloc(1, size + 1), *twice = calloc(1, size + 1);
-    struct link_frame again;
+    struct frame again;
     require(once && twice);
     size_t written = put_frame(once, once + size, frame);
     require(written > 0 && written <= size);
@@ -106,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(copy + 1, data, size);
     const uint8_t *at = copy + 1, *end = at + size;
     while (at < end) {
-        struct link_frame frame;
+        struct frame frame;
         ptrdiff_t taken = frame_get(at, end, &frame);
         if (taken == PE_MALFORMED)
             break;

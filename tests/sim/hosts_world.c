@@ -228,14 +228,17 @@ void hosts_world_close(struct hosts_world *w)
 static const struct sim_step listen_and_close[] = {SIM_EXPECT_END, SIM_CLOSE};
 
 static struct sim_connection *request(struct world_host *h, const char *path, const char *type,
-                                      const char *body)
+                                      const char *key, const char *body)
 {
-    char head[512];
+    char head[512], key_line[160] = "";
+    if (key)
+        snprintf(key_line, sizeof key_line, "Idempotency-Key: %s\r\n", key);
     size_t body_size = body ? strlen(body) : 0;
     int size = snprintf(head, sizeof head,
                         "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer t\r\nConnection: close\r\n"
-                        "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
-                        body ? "POST" : "GET", path, h->name, type ? type : "application/json", body_size);
+                        "%sContent-Type: %s\r\nContent-Length: %zu\r\n\r\n",
+                        body ? "POST" : "GET", path, h->name, key_line, type ? type : "application/json",
+                        body_size);
     assert((size_t)size < sizeof head);
     struct sim_connection *c =
         sim_client(h->world->sim, CLIENT, h->endpoint, listen_and_close, ARRAY_SIZE(listen_and_close));
@@ -247,7 +250,13 @@ static struct sim_connection *request(struct world_host *h, const char *path, co
 
 struct sim_connection *world_post(struct world_host *h, const char *path, const char *type, const char *body)
 {
-    return request(h, path, type, body);
+    return request(h, path, type, NULL, body);
+}
+
+struct sim_connection *world_post_key(struct world_host *h, const char *path, const char *type,
+                                      const char *key, const char *body)
+{
+    return request(h, path, type, key, body);
 }
 
 unsigned world_status(struct sim_connection *c)
@@ -268,7 +277,7 @@ static bool client_ended(void *context)
 
 struct sim_connection *world_ask(struct world_host *h, const char *path, const char *body)
 {
-    struct sim_connection *c = request(h, path, NULL, body);
+    struct sim_connection *c = request(h, path, NULL, NULL, body);
     enum sim_end end = sim_run_until(h->world->sim, client_ended, c);
     assert(end == SIM_DONE);
     (void)end;
@@ -326,6 +335,15 @@ struct registry_app *world_app(const struct world_host *h, const char *app)
     for (unsigned i = 0; i < r->app_count; i++) {
         if (strcmp(r->apps[i]->name, app) == 0)
             return r->apps[i];
+    }
+    abort();
+}
+
+void *world_app_state(const struct world_host *h, const char *app)
+{
+    for (unsigned i = 0; i < h->host->app_count; i++) {
+        if (strcmp(h->host->apps[i].entry.name, app) == 0)
+            return h->host->apps[i].state.state;
     }
     abort();
 }

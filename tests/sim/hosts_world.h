@@ -19,6 +19,9 @@
  *     /sim/frail   as dst, but is suspended by an event whose data begins with "bad", unless its tally is
  * cured
  *
+ *     /sim/ledger  keeps, in a state with snapshots, what the numbers of its events were (below), and sends each
+ *                  to next, cloud and log
+ *
  *     /sim/gone    does not load
  *
  * Mistakes of a test, and hosts that do not open, are assertions. */
@@ -51,6 +54,15 @@ struct tally {
 
 /* The argument of dst and bad; a configuration is given (void *)&tally for it. */
 #define WORLD_TALLY "tally=%p"
+
+/* The state of /sim/ledger. */
+struct ledger {
+    uint64_t count, last; /* events; number of the last */
+    uint64_t disorder;    /* those that were not the number after the one before, the first of all being 1 */
+    uint64_t hash;        /* of all numbers, in their order: ledger_hash of 0 and the first, and so on */
+};
+
+uint64_t ledger_hash(uint64_t hash, uint64_t number);
 
 struct hosts_world;
 
@@ -101,6 +113,9 @@ void world_drop(struct world_host *h);
 
 /* A request from the client, on a connection of its own. `type` NULL: application/json. */
 struct sim_connection *world_post(struct world_host *h, const char *path, const char *type, const char *body);
+/* The same with an Idempotency-Key. */
+struct sim_connection *world_post_key(struct world_host *h, const char *path, const char *type,
+                                      const char *key, const char *body);
 /* Of the reply so far; 0: not known yet. */
 unsigned world_status(struct sim_connection *c);
 /* Posts (`body` NULL: gets) and runs until the connection has ended. The connection. */
@@ -118,6 +133,8 @@ bool world_within_limits(const struct world_host *h);
 bool world_host_empty(const struct world_host *h);
 struct outlet *world_outlet(const struct world_host *h, const char *app, const char *output);
 struct registry_app *world_app(const struct world_host *h, const char *app);
+/* What the app is made of; its state is that of the module. NULL: it has none. */
+void *world_app_state(const struct world_host *h, const char *app);
 struct loop *world_loop(const struct world_host *h, const char *thread);
 /* Those that are open, in the order of the configuration; the listener of links. */
 struct link *world_link(const struct world_host *h, unsigned index);

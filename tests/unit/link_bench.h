@@ -140,7 +140,7 @@ static inline void take_frames(struct bench *b, struct peer *p)
     size_t size;
     while ((size = inlets_fill(&p->inlets, &p->sent, bytes, bytes + sizeof bytes)) > 0) {
         sent_restart(&p->sent, 0);
-        struct link_frame frame;
+        struct frame frame;
         for (const uint8_t *at = bytes, *end = bytes + size; at < end;) {
             ptrdiff_t framed = frame_get(at, end, &frame);
             assert_true(framed > 0);

@@ -266,7 +266,7 @@ static inline void bulk_event(struct bulk *b, struct event e)
             deliver(&b->wire, b->have, b->most, &e);
         return;
     }
-    struct link_frame frame;
+    struct frame frame;
     ptrdiff_t size = frame_get(e.frame, e.frame + e.frame_size, &frame);
     assert(size == e.frame_size && frame.type == FRAME_ACK);
     int error = path_acked(&b->path, &frame.ack, e.at_ns, &handler);

@@ -13,7 +13,7 @@
 static struct frame_ack take(struct acks *a, uint64_t now_ns)
 {
     static uint8_t buffer[FRAME_ACK_MAX_BYTES] = {0};
-    struct link_frame frame;
+    struct frame frame;
     uint64_t largest;
     size_t size = acks_put(a, buffer, buffer + sizeof buffer, now_ns, &largest);
     assert_true(size > 0);

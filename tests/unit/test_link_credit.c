@@ -192,7 +192,7 @@ static void there(void)
     for (unsigned i = 0; i < PACKETS && outputs_ready(&w.outputs); i++) {
         size_t size = outputs_fill(&w.outputs, &w.there, packet, packet + sizeof packet);
         for (const uint8_t *at = packet; at < packet + size;) {
-            struct link_frame frame;
+            struct frame frame;
             at += frame_get(at, packet + size, &frame);
             if (frame.type == FRAME_OPEN)
                 assert_int_equal(inlets_open(&w.inlets, &frame.open), 0);
@@ -204,7 +204,7 @@ static void there(void)
     inlets_deliver(&w.inlets);
 }
 
-static void hear(const struct link_frame *frame)
+static void hear(const struct frame *frame)
 {
     if (frame->type == FRAME_STORED)
         outputs_stored(&w.outputs, &frame->stored, w.now_ns);
@@ -220,7 +220,7 @@ static void back(void)
     size_t size;
     while ((size = inlets_fill(&w.inlets, &w.back, packet, packet + sizeof packet)) > 0) {
         for (const uint8_t *at = packet; at < packet + size;) {
-            struct link_frame frame;
+            struct frame frame;
             at += frame_get(at, packet + size, &frame);
             hear(&frame);
         }

@@ -21,16 +21,16 @@ static void assert_prefixes_refused(const uint8_t *frame, size_t size)
 {
     for (size_t cut = 0; cut < size; cut++) {
         uint8_t *copy = malloc(cut + 1);
-        struct link_frame out;
+        struct frame out;
         memcpy(copy, frame, cut);
         assert_int_equal(frame_get(copy, copy + cut, &out), PE_MALFORMED);
         free(copy);
     }
 }
 
-static struct link_frame read_back(const uint8_t *frame, size_t size)
+static struct frame read_back(const uint8_t *frame, size_t size)
 {
-    struct link_frame out = {0};
+    struct frame out = {0};
     assert_true(size > 0);
     assert_int_equal(frame_get(frame, frame + size, &out), size);
     assert_prefixes_refused(frame, size);
@@ -53,7 +53,7 @@ static void numbers_are_read_as_written(void **state)
         uint32_t stream = (uint32_t)min_u64(value, FRAME_STREAM_MAX);
         struct frame_stored stored = {stream, value, VARINT_MAX - value};
         size_t size = frame_put_stored(buffer, buffer + sizeof buffer, &stored);
-        struct link_frame out = read_back(buffer, size);
+        struct frame out = read_back(buffer, size);
         assert_int_equal(out.type, FRAME_STORED);
         assert_true(out.stored.stream == stream && out.stored.stored == value);
         assert_true(out.stored.credit == VARINT_MAX - value);
@@ -89,7 +89,7 @@ static void an_open_is_read_as_written(void **state)
                                   .target = span_text(names[i]),
                                   .event = span_text(LONG_TEXT)};
         size_t size = frame_put_open(buffer, buffer + sizeof buffer, &open);
-        struct link_frame out = read_back(buffer, size);
+        struct frame out = read_back(buffer, size);
         assert_int_equal(out.type, FRAME_OPEN);
         assert_true(out.open.stream == 70000 && out.open.base == VARINT_MAX && out.open.first == 17);
         assert_memory_equal(out.open.epoch, open.epoch, FRAME_EPOCH_BYTES);
@@ -104,7 +104,7 @@ static void a_close_is_read_as_written(void **state)
     (void)state;
     uint8_t buffer[FRAME_CLOSE_MAX_BYTES] = {0};
     size_t size = frame_put_close(buffer, buffer + sizeof buffer, CLOSE_MALFORMED, span_text(LONG_TEXT));
-    struct link_frame out = read_back(buffer, size);
+    struct frame out = read_back(buffer, size);
     assert_int_equal(out.type, FRAME_CLOSE);
     assert_true(out.close.reason == CLOSE_MALFORMED && span_is(out.close.text, LONG_TEXT));
     ASSERT_NEEDS(size, frame_put_close(buffer, end, CLOSE_MALFORMED, span_text(LONG_TEXT)));
@@ -114,7 +114,7 @@ static void pings_and_padding_are_single_bytes(void **state)
 {
     (void)state;
     uint8_t buffer[8] = {0};
-    struct link_frame out;
+    struct frame out;
     assert_int_equal(frame_put_ping(buffer, buffer + 1), 1);
     assert_int_equal(frame_put_ping(buffer, buffer), 0);
     assert_int_equal(frame_put_padding(buffer + 1, buffer + 8, 7), 7);
@@ -143,7 +143,7 @@ static void records_fill_their_room(void **state)
             size_t head = frame_put_records_head(buffer, stream, integers[i], fit);
             assert_true(head + fit <= room && head <= FRAME_RECORDS_MAX_HEAD);
             assert_true(head - varint_size(fit) + varint_size(fit + 1) + fit + 1 > room);
-            struct link_frame out;
+            struct frame out;
             assert_int_equal(frame_get(buffer, buffer + head + fit, &out), head + fit);
             assert_true(out.records.stream == stream && out.records.offset == integers[i]);
             assert_true(out.records.bytes.size == fit && out.records.bytes.data == buffer + head);
@@ -162,7 +162,7 @@ static void assert_ack(const struct ranges *set, size_t room, uint32_t expect)
     uint8_t buffer[FRAME_ACK_MAX_BYTES] = {0};
     struct range out[FRAME_ACK_RANGES];
     size_t size = frame_put_ack(buffer, buffer + room, set, 1234);
-    struct link_frame frame = read_back(buffer, size);
+    struct frame frame = read_back(buffer, size);
     assert_int_equal(frame.type, FRAME_ACK);
     assert_true(frame.ack.delay_us == 1234 && frame.ack.ranges == expect);
     assert_true(frame.ack.largest == set->item[set->count - 1].end - 1);
@@ -225,11 +225,11 @@ static void what_cannot_be_is_malformed(void **state)
         {{FRAME_CLOSE, 0, 0x41, 0}, 4},                                            /* a text of 256 bytes */
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct link_frame out;
+        struct frame out;
         assert_int_equal(frame_get(cases[i].bytes, cases[i].bytes + cases[i].size, &out), PE_MALFORMED);
     }
     static const uint8_t lowest[] = {FRAME_ACK, 9, 0, 1, 4, 3, 0};
-    struct link_frame out;
+    struct frame out;
     assert_int_equal(frame_get(lowest, lowest + sizeof lowest, &out), sizeof lowest);
 }
 
@@ -237,7 +237,7 @@ static void an_ack_of_65_ranges_is_malformed(void **state)
 {
     (void)state;
     uint8_t frame[7 + 2 * FRAME_ACK_RANGES] = {FRAME_ACK, 0x41, 0, 0, 0x40, FRAME_ACK_RANGES - 1, 0};
-    struct link_frame out; /* single packets, from 256 downwards: gaps and runs of 0 */
+    struct frame out; /* single packets, from 256 downwards: gaps and runs of 0 */
     assert_int_equal(frame_get(frame, frame + sizeof frame, &out), sizeof frame - 2);
     assert_int_equal(out.ack.ranges, FRAME_ACK_RANGES);
     frame[5]++;
@@ -248,7 +248,7 @@ static void longer_forms_of_integers_are_read(void **state)
 {
     (void)state;
     static const uint8_t ping[] = {0x40, 1}, credit[] = {0x80, 0, 0, 6, 0xc0, 0, 0, 0, 0, 0, 0, 7};
-    struct link_frame out;
+    struct frame out;
     assert_int_equal(frame_get(ping, ping + 2, &out), 2);
     assert_int_equal(out.type, FRAME_PING);
     assert_int_equal(frame_get(credit, credit + sizeof credit, &out), sizeof credit);

@@ -61,7 +61,7 @@ static int acked_ranges(struct world *w, const struct range *range, uint32_t ran
     uint8_t buffer[FRAME_ACK_MAX_BYTES] = {0};
     struct range memory[FRAME_ACK_RANGES];
     struct ranges set;
-    struct link_frame frame;
+    struct frame frame;
     const struct sent_handler handler = {note_acked, note_lost, w};
     ranges_init(&set, memory, FRAME_ACK_RANGES);
     for (uint32_t i = 0; i < ranges; i++)
