@@ -115,6 +115,7 @@ int survey_segment(struct store *s, const struct segment *segment, uint64_t from
         struct scan scan;
         v->error = scan_init(&scan, files, fd, s->id, segment->number, from);
         if (v->error == 0) {
+            scan.durable = segment->named;
             error = survey_all(&w, &scan, segment);
             scan_dispose(&scan);
         }

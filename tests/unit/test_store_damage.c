@@ -399,6 +399,67 @@ static void much_damage_at_once_costs_what_it_hits_only(void **state)
     memory_dispose(&m.disk);
 }
 
+/* Zeros, garbage, a cut, or bytes of another place. */
+static void spoil_some(struct random *random, struct memory_file *file)
+{
+    if (file->size == 0)
+        return;
+    size_t from = random_below(random, file->size), size = 1 + random_below(random, file->size - from);
+    switch (random_below(random, 5)) {
+    case 0:
+        memset(file->data + from, 0, size);
+        break;
+    case 1:
+        memory_resize(file, from);
+        break;
+    case 2:
+        memmove(file->data + from, file->data, min_size(size, file->size - from));
+        break;
+    case 3:
+        file->bad_from = from;
+        file->bad_to = from + 1;
+        break;
+    default:
+        for (size_t i = 0; i < min_size(size, 64); i++)
+            file->data[from + i] = (uint8_t)random_next(random);
+    }
+}
+
+static void whatever_is_damaged_it_opens_and_a_repair_makes_it_clean(void **state)
+{
+    (void)state;
+    struct random random = {11};
+    struct model m;
+    build_model(&m);
+    for (unsigned round = 0; round < 3000; round++) {
+        struct memory_files disk;
+        struct fsck_report report;
+        struct said said;
+        struct opened opened, again;
+        memory_copy(&disk, &m.disk);
+        for (uint64_t n = 1 + random_below(&random, 4); n > 0; n--)
+            spoil_some(&random, segment_file(&disk, 1 + random_below(&random, 3)));
+        if (round % 2 == 0) { /* a start, and one that has nothing new to tell */
+            open_and_replay(&disk, &opened);
+            for (uint64_t n = 1; n <= 3; n++)
+                segment_file(&disk, n)->bad_to = 0;
+            open_and_replay(&disk, &opened);
+            open_and_replay(&disk, &again);
+            assert_int_equal(again.report.damaged_places, 0);
+            assert_string_equal(opened.given.text, again.given.text);
+        }
+        for (uint64_t n = 1; n <= 3; n++)
+            segment_file(&disk, n)->bad_to = 0;
+        (void)run_fsck(&disk, true, &report, &said);
+        if (run_fsck(&disk, false, &report, &said) != 0)
+            fail_msg("round %u: %s", round, said.text);
+        open_and_replay(&disk, &again);
+        assert_int_equal(again.report.damaged_places, 0);
+        memory_dispose(&disk);
+    }
+    memory_dispose(&m.disk);
+}
+
 static void very_many_places_are_told_as_few(void **state)
 {
     (void)state;
@@ -570,6 +631,7 @@ int main(void)
         cmocka_unit_test(any_byte_may_be_zeroed),
         cmocka_unit_test(any_segment_may_be_cut_anywhere),
         cmocka_unit_test(much_damage_at_once_costs_what_it_hits_only),
+        cmocka_unit_test(whatever_is_damaged_it_opens_and_a_repair_makes_it_clean),
         cmocka_unit_test(very_many_places_are_told_as_few),
         cmocka_unit_test(a_missing_segment_is_noticed_and_marked_by_a_repair),
         cmocka_unit_test(a_seal_that_does_not_say_what_is_there_is_corrected),
