@@ -113,6 +113,8 @@ int survey_segment(struct store *s, const struct segment *segment, uint64_t from
     int error = 0;
     if (fd >= 0) {
         struct scan scan;
+        if (!s->options.read_only)
+            (void)files->backend->refresh(files, fd); /* what is lost then was not acknowledged */
         v->error = scan_init(&scan, files, fd, s->id, segment->number, from);
         if (v->error == 0) {
             scan.durable = segment->named;

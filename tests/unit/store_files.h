@@ -223,6 +223,7 @@ static inline void memory_init(struct memory_files *m)
                                                  .read = memory_read,
                                                  .write = memory_write,
                                                  .sync = memory_sync,
+                                                 .refresh = memory_sync,
                                                  .make_directory = memory_make_directory,
                                                  .list = memory_list,
                                                  .unlink = memory_unlink,
