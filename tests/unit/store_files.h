@@ -251,9 +251,10 @@ static inline void memory_copy(struct memory_files *to, const struct memory_file
         to->file[i].locked = false;
         to->file[i].data = NULL;
         to->file[i].size = 0;
-        memory_resize(&to->file[i], file->size);
-        if (file->size > 0)
+        if (file->size > 0) {
+            memory_resize(&to->file[i], file->size);
             memcpy(to->file[i].data, file->data, file->size);
+        }
     }
 }
 
