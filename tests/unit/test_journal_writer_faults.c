@@ -196,7 +196,7 @@ static void nothing_is_unlinked_once_the_store_has_failed(void **state)
     struct writer_world w;
     world_open(&w, 1, SEGMENT_BYTES_MIN);
     world_run_ready(&w);
-    for (unsigned i = 0; w.begun < 3; i++) {
+    for (unsigned i = 0; w.begun < 3 || !world_is_ready(&w); i++) {
         world_commit(&w.apps[0], 50 * KIB, 0);
         world_run(&w, 20 * NS_PER_MS);
         assert_true(i < 100);
@@ -375,6 +375,45 @@ static void a_first_batch_waits_for_its_segment_though_the_writer_stops(void **s
     sim_free(w.sim);
 }
 
+/* The write under way, and what is behind it: members hear nothing, and a start finds nothing damaged. */
+static void a_stop_gives_up_what_finds_no_space(void **state)
+{
+    (void)state;
+    struct writer_world w;
+    world_open(&w, 1, 0);
+    w.policy.no_allocate = true;
+    world_set_policy(&w);
+    world_run_ready(&w);
+    world_commit(&w.apps[0], 10, 0);
+    world_run(&w, 20 * NS_PER_MS);
+    w.policy.no_space = 1000;
+    world_set_policy(&w);
+    world_commit(&w.apps[1], 10, 0);
+    world_run(&w, 20 * NS_PER_MS);
+    world_commit(&w.apps[2], 10, 0);
+    world_stop(&w);
+    assert_int_equal(w.apps[0].durable, 1);
+    assert_int_equal(w.apps[1].durable + w.apps[2].durable + w.apps[2].placed, 0);
+    assert_int_equal(w.apps[1].failed + w.apps[2].failed, 0);
+    world_check_store(&w);
+    store_close(&w.store);
+    sim_free(w.sim);
+}
+
+static void a_stop_gives_up_what_finds_no_segment(void **state)
+{
+    (void)state;
+    struct writer_world w;
+    world_open(&w, 1, 0);
+    w.policy.no_space = 1000;
+    world_set_policy(&w);
+    world_run(&w, 20 * NS_PER_MS);
+    world_commit(&w.apps[0], 10, 0);
+    world_stop(&w);
+    assert_int_equal(w.apps[0].durable + w.apps[0].failed, 0);
+    sim_free(w.sim);
+}
+
 /* At any moment of a life of making, writing, rotating: it ends, and nothing that was said is missing. */
 static void it_stops_at_any_moment(void **state)
 {
@@ -509,6 +548,8 @@ int main(void)
         cmocka_unit_test(a_slow_disk_is_told_of_once_in_a_while),
         cmocka_unit_test(stopping_hands_over_what_there_is),
         cmocka_unit_test(a_first_batch_waits_for_its_segment_though_the_writer_stops),
+        cmocka_unit_test(a_stop_gives_up_what_finds_no_space),
+        cmocka_unit_test(a_stop_gives_up_what_finds_no_segment),
         cmocka_unit_test(it_stops_at_any_moment),
         cmocka_unit_test(it_stops_on_a_disk_that_is_full_or_failing),
         cmocka_unit_test(what_was_durable_is_found_after_a_crash_and_nothing_else),
