@@ -30,6 +30,7 @@ struct host_thread {
     struct timer end_timer;
     pthread_t thread;
     bool looped, logged, started;
+    bool unfinished; /* its loop has ended with writes on their way to the disk */
     _Atomic bool stop;
     _Atomic int error; /* that ended its loop */
 };
@@ -83,7 +84,7 @@ struct host {
     bool front_open;
     struct log_writer log_writer;
     bool log_writing;
-    struct log_pump log_pump;   /* in host_run */
+    struct log_pump log_pump; /* in host_run */
     struct store store;
     bool storing;
     struct host_journal *journals;    /* by owner; NULL: the store is memory */
