@@ -1,8 +1,7 @@
 /* Damage to a store: whatever byte is changed, or wherever a file is cut, it opens, loses what lies in the
  * damaged frames and nothing else, and says so; fsck finds the same, and a repair makes it clean. */
 #include "core/random.h"
-#include "journal/fsck.h"
-#include "tests/unit/store_build.h"
+#include "tests/unit/store_model.h"
 
 #include <sodium.h>
 
@@ -11,88 +10,12 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#define FRAMES_MAX 64
-
-struct placed {
-    uint64_t segment, offset, size;
-    enum frame_kind kind;
-    char app;
-    uint64_t sequence;
-    bool intact;
-};
-
-struct model {
-    struct memory_files disk; /* as it was written */
-    struct placed frames[FRAMES_MAX];
-    unsigned count;
-};
-
-static void note_frames(struct model *m, const struct build *b, uint64_t end)
-{
-    const struct memory_file *file = build_file(b);
-    for (uint64_t at = 0; at < end;) {
-        struct journal_frame frame;
-        struct commit_head head = {.sequence = 0};
-        struct span rest;
-        assert_int_equal(
-            frame_read(span_of(file->data + at, file->size - at), b->store, b->segment, at, &frame),
-            FRAME_VALID);
-        bool app = frame.kind == FRAME_COMMIT || frame.kind == FRAME_SNAPSHOT;
-        if (app)
-            assert_int_equal(commit_read_head(frame.payload, &head, &rest), 0);
-        assert_true(m->count < FRAMES_MAX);
-        m->frames[m->count++] = (struct placed){
-            b->segment, at, frame.size, frame.kind, app ? (char)head.app.data[0] : 0, head.sequence, true};
-        at += frame.size;
-    }
-}
-
-static struct journal_place end_segment(struct model *m, struct build *b)
-{
-    struct build copy = *b;
-    struct journal_place place = build_seal(b);
-    copy.at = build_file(&copy)->size;
-    note_frames(m, &copy, copy.at);
-    return place;
-}
-
-/* Two sealed segments, named by the one behind each, and one that was being written. */
-static void build_model(struct model *m)
-{
-    *m = (struct model){.count = 0};
-    memory_init(&m->disk);
-    memory_make(&m->disk, BUILD_PATH)->directory = true;
-    struct build b = build_segment(&m->disk, 1, (struct journal_place){0, 0});
-    build_commit(&b, "a", 1, 1, 2);
-    build_commit(&b, "b", 1, 1, 1);
-    build_batch(&b);
-    build_commit(&b, "a", 2, 3, 1);
-    build_snapshot(&b, "a", 2, 3, 1);
-    build_batch(&b);
-    struct journal_place place = end_segment(m, &b);
-    b = build_segment(&m->disk, 2, place);
-    build_commit(&b, "a", 3, 4, 2);
-    build_snapshot(&b, "b", 1, 1, 0);
-    build_batch(&b);
-    build_snapshot(&b, "a", 3, 5, 4);
-    build_commit(&b, "b", 2, 2, 1);
-    build_batch(&b);
-    build_commit(&b, "a", 4, 6, 1);
-    build_batch(&b);
-    place = end_segment(m, &b);
-    b = build_segment(&m->disk, 3, place);
-    build_commit(&b, "b", 3, 3, 2);
-    build_batch(&b);
-    build_commit(&b, "a", 5, 7, 1);
-    build_batch(&b);
-    build_commit(&b, "a", 6, 8, 1);
-    build_batch(&b);
-    build_commit(&b, "b", 4, 5, 1);
-    build_batch(&b);
-    note_frames(m, &b, b.at);
-    memory_resize(build_file(&b), b.at + 256); /* set aside */
-    build_end(&b);
-}
+/* Every byte, but for builds in which that takes ten times as long. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STEP 7
+#else
+#define STEP 1
+#endif
 
 /* --- what is given at a replay --- */
 
@@ -164,13 +87,6 @@ struct damage {
     bool hits; /* a frame */
 };
 
-static struct memory_file *segment_file(struct memory_files *disk, uint64_t number)
-{
-    char name[SEGMENT_NAME_SIZE];
-    segment_name(number, name);
-    return memory_find(disk, name);
-}
-
 static uint64_t header_size(const struct model *m, uint64_t segment)
 {
     for (unsigned i = 0; i < m->count; i++)
@@ -232,14 +148,6 @@ static void check_copies(struct memory_files *disk, const struct damage *d)
         found = found || (offset <= d->offset && d->offset < offset + copy->size);
     }
     assert_true(found);
-}
-
-static int run_fsck(struct memory_files *disk, bool repair, struct fsck_report *report, struct said *said)
-{
-    *said = (struct said){.size = 0};
-    int result = fsck_store(&disk->files, BUILD_PATH, repair, build_line, said, report);
-    assert_int_equal(memory_open_count(disk), 0);
-    return result;
 }
 
 static void check_found(const struct damage *d, const struct opened *o, const struct fsck_report *report,
@@ -312,10 +220,10 @@ static void damage_every_byte(enum change change)
     unsigned hits = 0;
     for (uint64_t segment = 1; segment <= 3; segment++) {
         uint64_t size = segment_file(&m.disk, segment)->size;
-        for (uint64_t offset = 0; offset < size; offset++)
+        for (uint64_t offset = 0; offset < size; offset += STEP)
             hits += try_damage(&m, (struct damage){.change = change, .segment = segment, .offset = offset});
     }
-    assert_true(hits > 500);
+    assert_true(hits > 500 / STEP);
     memory_dispose(&m.disk);
 }
 
@@ -361,7 +269,7 @@ static void much_damage_at_once_costs_what_it_hits_only(void **state)
     struct random random = {7};
     struct model m;
     build_model(&m);
-    for (unsigned round = 0; round < 1500; round++) {
+    for (unsigned round = 0; round < 1500 / STEP; round++) {
         struct memory_files disk;
         struct fsck_report report;
         struct said said;
@@ -431,7 +339,7 @@ static void whatever_is_damaged_it_opens_and_a_repair_makes_it_clean(void **stat
     struct random random = {11};
     struct model m;
     build_model(&m);
-    for (unsigned round = 0; round < 3000; round++) {
+    for (unsigned round = 0; round < 3000 / STEP; round++) {
         struct memory_files disk;
         struct fsck_report report;
         struct said said;
@@ -460,170 +368,6 @@ static void whatever_is_damaged_it_opens_and_a_repair_makes_it_clean(void **stat
     memory_dispose(&m.disk);
 }
 
-static void very_many_places_are_told_as_few(void **state)
-{
-    (void)state;
-    struct memory_files disk;
-    struct fsck_report report;
-    struct said *said = malloc(sizeof *said);
-    memory_init(&disk);
-    memory_make(&disk, BUILD_PATH)->directory = true;
-    struct build b = build_segment(&disk, 1, (struct journal_place){0, 0});
-    for (uint64_t n = 1; n <= 5000; n++) {
-        build_commit(&b, "a", n, n, 1);
-        uint64_t at = build_batch(&b);
-        if (n % 2 == 0 && n < 5000)
-            build_file(&b)->data[at + 60] ^= 1;
-    }
-    build_end(&b);
-    assert_int_equal(run_fsck(&disk, false, &report, said), PE_JOURNAL);
-    assert_int_equal(report.damaged_places, 1024);
-    assert_int_equal(report.lost_commits, 2499);
-    free(said);
-    memory_dispose(&disk);
-}
-
-/* --- what is not damage of bytes --- */
-
-static void a_missing_segment_is_noticed_and_marked_by_a_repair(void **state)
-{
-    (void)state;
-    struct model m;
-    struct fsck_report report;
-    struct said said;
-    build_model(&m);
-    memory_unlink(&m.disk.files, AT_FDCWD, "0000000000000002.journal");
-    assert_int_equal(run_fsck(&m.disk, false, &report, &said), PE_JOURNAL);
-    assert_int_equal(report.damaged_places, 0);
-    assert_int_equal(report.lost_commits, 3); /* a: 3 and 4, b: 2 */
-    assert_int_equal(report.lost_records, 4); /* of those it is not known that they were stored */
-    assert_true(report.unexplained > 0);
-    assert_non_null(strstr(said.text, "app a: commits 3 to 4 are lost"));
-    assert_non_null(strstr(said.text, "app a, output out: records 4 to 6 are lost"));
-    assert_int_equal(run_fsck(&m.disk, true, &report, &said), 0);
-    assert_int_equal(run_fsck(&m.disk, false, &report, &said), 0);
-    assert_non_null(strstr(said.text, "as was found before"));
-    memory_dispose(&m.disk);
-}
-
-static void a_seal_that_does_not_say_what_is_there_is_corrected(void **state)
-{
-    (void)state;
-    for (int less = 0; less < 2; less++) {
-        struct memory_files disk;
-        struct fsck_report report;
-        struct said said;
-        memory_init(&disk);
-        memory_make(&disk, BUILD_PATH)->directory = true;
-        struct build b = build_segment(&disk, 1, (struct journal_place){0, 0});
-        build_commit(&b, "a", 1, 1, 1);
-        build_commit(&b, "a", 2, 2, 1);
-        build_batch(&b);
-        b.seal.apps[0].last_sequence = less ? 1 : 3;
-        build_seal(&b);
-        assert_int_equal(run_fsck(&disk, false, &report, &said), PE_JOURNAL);
-        assert_int_equal(report.wrong_seals, 1);
-        assert_int_equal(report.damaged_places, 0);
-        assert_int_equal(run_fsck(&disk, true, &report, &said), 0);
-        assert_int_equal(run_fsck(&disk, false, &report, &said), 0);
-        memory_dispose(&disk);
-    }
-}
-
-static void records_that_are_not_whole_are_found(void **state)
-{
-    (void)state;
-    struct memory_files disk;
-    struct fsck_report report;
-    struct said said;
-    static const uint8_t cut[] = {5, 'x', 'y'};
-    memory_init(&disk);
-    memory_make(&disk, BUILD_PATH)->directory = true;
-    struct build b = build_segment(&disk, 1, (struct journal_place){0, 0});
-    struct section section = {.type = SECTION_SENDS,
-                              .sends = {span_text("out"), 1, 1, span_of(cut, sizeof cut)}};
-    commit_begin(&b.frames, FRAME_COMMIT, span_text("a"), 1);
-    commit_put(&b.frames, &section);
-    commit_end(&b.frames, 1);
-    build_batch(&b);
-    build_end(&b);
-    assert_int_equal(run_fsck(&disk, false, &report, &said), PE_JOURNAL);
-    assert_int_equal(report.wrong_frames, 1);
-    memory_dispose(&disk);
-}
-
-static void records_that_their_receiver_stored_are_not_missed(void **state)
-{
-    (void)state;
-    struct memory_files disk;
-    struct fsck_report report;
-    struct said said;
-    memory_init(&disk);
-    memory_make(&disk, BUILD_PATH)->directory = true;
-    struct build b = build_segment(&disk, 7, (struct journal_place){0, 0});
-    build_snapshot(&b, "a", 40, 100, 90);
-    build_commit(&b, "a", 41, 96, 5);
-    build_batch(&b);
-    build_seal(&b);
-    assert_int_equal(run_fsck(&disk, false, &report, &said), PE_JOURNAL);
-    assert_int_equal(report.lost_records, 5); /* 91 to 95 */
-    assert_int_equal(report.lost_commits, 0);
-    memory_dispose(&disk);
-}
-
-static void a_store_in_use_is_examined_and_not_repaired(void **state)
-{
-    (void)state;
-    struct model m;
-    struct fsck_report report;
-    struct said said;
-    struct store s;
-    build_model(&m);
-    assert_int_equal(build_open(&s, &m.disk, &said), 0);
-    segment_file(&m.disk, 2)->data[200] ^= 1;
-    said = (struct said){.size = 0};
-    assert_int_equal(fsck_store(&m.disk.files, BUILD_PATH, false, build_line, &said, &report), PE_JOURNAL);
-    assert_true(report.running);
-    uint64_t writes = m.disk.writes;
-    assert_int_equal(fsck_store(&m.disk.files, BUILD_PATH, true, build_line, &said, &report),
-                     PE_JOURNAL_LOCKED);
-    assert_int_equal(m.disk.writes, writes);
-    store_close(&s);
-    assert_int_equal(run_fsck(&m.disk, true, &report, &said), 0);
-    assert_false(report.running);
-    memory_dispose(&m.disk);
-}
-
-static void a_repair_that_cannot_be_written_says_so(void **state)
-{
-    (void)state;
-    struct model m;
-    struct fsck_report report;
-    struct said said;
-    build_model(&m);
-    memory_make(&m.disk, "lock");
-    segment_file(&m.disk, 1)->data[100] ^= 1;
-    m.disk.full = true;
-    assert_int_equal(run_fsck(&m.disk, true, &report, &said), PE_JOURNAL);
-    m.disk.full = false;
-    assert_int_equal(run_fsck(&m.disk, true, &report, &said), 0);
-    memory_dispose(&m.disk);
-}
-
-static void no_store_is_no_clean_store(void **state)
-{
-    (void)state;
-    struct memory_files disk;
-    struct fsck_report report;
-    struct said said;
-    memory_init(&disk);
-    assert_int_equal(run_fsck(&disk, false, &report, &said), -ENOENT);
-    assert_int_equal(run_fsck(&disk, true, &report, &said), -ENOENT);
-    memory_make(&disk, BUILD_PATH)->directory = true;
-    assert_int_equal(run_fsck(&disk, true, &report, &said), 0);
-    memory_dispose(&disk);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -632,14 +376,6 @@ int main(void)
         cmocka_unit_test(any_segment_may_be_cut_anywhere),
         cmocka_unit_test(much_damage_at_once_costs_what_it_hits_only),
         cmocka_unit_test(whatever_is_damaged_it_opens_and_a_repair_makes_it_clean),
-        cmocka_unit_test(very_many_places_are_told_as_few),
-        cmocka_unit_test(a_missing_segment_is_noticed_and_marked_by_a_repair),
-        cmocka_unit_test(a_seal_that_does_not_say_what_is_there_is_corrected),
-        cmocka_unit_test(records_that_are_not_whole_are_found),
-        cmocka_unit_test(records_that_their_receiver_stored_are_not_missed),
-        cmocka_unit_test(a_store_in_use_is_examined_and_not_repaired),
-        cmocka_unit_test(a_repair_that_cannot_be_written_says_so),
-        cmocka_unit_test(no_store_is_no_clean_store),
     };
     return sodium_init() < 0 ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
 }
