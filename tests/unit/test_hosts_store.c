@@ -243,7 +243,7 @@ static void what_an_interval_loses_was_not_sent(void **state)
         assert_all_have(5);
         sim_run_for(world.sim, 5 * NS_PER_S);
         assert_int_equal(numbers_post(one, "a", "k", (struct numbers){6, 5, 0}, PATIENCE_NS), 200);
-        sim_run_for(world.sim, random_below(sim_random(world.sim), 600 * NS_PER_MS));
+        sim_run_for(world.sim, random_below(sim_random(world.sim), 1000 * NS_PER_MS));
         world_crash(one);
         world_start(one);
         uint64_t there = count_of(one, "a");
