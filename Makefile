@@ -182,6 +182,11 @@ storms: deps-check
 	@$(MAKE) $(B)/tests/test_hosts_links_storm
 	@$(B)/tests/test_hosts_links_storm $(FIRST) $(SEEDS)
 
+# The long run of crashes of whole hosts; check has some dozens of seeds.
+crashes: deps-check
+	@$(MAKE) $(B)/tests/test_hosts_crash_storm
+	@$(B)/tests/test_hosts_crash_storm $(FIRST) $(SEEDS)
+
 include experiments/bench.mk
 bench: | deps-bench
 
@@ -189,7 +194,7 @@ format: deps-check
 	clang-format-14 -i $$(find core journal uring link wire host tests experiments -name '*.[ch]')
 
 clean:
-	rm -rf build
+	rm -rf build docs/examples/demo.store
 
 # --- installing ---
 
@@ -237,6 +242,7 @@ help:
 	@echo "make bench      BENCH=wires-1,wires-4 picks, ROUNDS=5; rows in build/bench.jsonl"
 	@echo "make fuzz       every fuzzer for FUZZ_S=$(FUZZ_S) seconds"
 	@echo "make storms     FIRST=$(FIRST) SEEDS=$(SEEDS): hosts with links under all faults, seed by seed"
+	@echo "make crashes    FIRST=$(FIRST) SEEDS=$(SEEDS): hosts that crash, with their disks, seed by seed"
 	@echo "make install    DESTDIR= PREFIX=$(PREFIX)"
 	@echo "make deb        a Debian package in build/"
 	@echo "make format     formats all sources in place"
@@ -245,7 +251,7 @@ help:
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
-.PHONY: all tests live fuzzers run check check-fast fuzz storms format clean install deb help
+.PHONY: all tests live fuzzers run check check-fast fuzz storms crashes format clean install deb help
 .PHONY: deps-build deps-check deps-bench deps-deb
 .DEFAULT_GOAL := all
 .SECONDARY:
