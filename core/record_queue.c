@@ -69,6 +69,15 @@ int record_queue_append(struct record_queue *q, const void *data, size_t size)
     return 0;
 }
 
+void record_queue_append_framed(struct record_queue *q, struct span framed, uint64_t records)
+{
+    assert(record_queue_held(q) + framed.size <= q->capacity);
+    if (framed.size > 0)
+        memcpy(ring_memory_at(&q->memory, q->tail.bytes), framed.data, framed.size);
+    q->tail.bytes += framed.size;
+    q->tail.records += records;
+}
+
 void record_queue_rollback(struct record_queue *q, struct stream_position to)
 {
     assert(to.bytes >= q->published.bytes && to.bytes <= q->tail.bytes);

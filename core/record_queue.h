@@ -70,6 +70,9 @@ static inline void record_queue_commit(struct record_queue *q, size_t size)
 /* Appends a copy of a record. 0 or PE_FULL. */
 int record_queue_append(struct record_queue *q, const void *data, size_t size);
 
+/* Appends `records` records that are framed already. They fit: the caller has seen to it. */
+void record_queue_append_framed(struct record_queue *q, struct span framed, uint64_t records);
+
 /* Takes back everything after `to`, a position at or after `published` that the tail once had. */
 void record_queue_rollback(struct record_queue *q, struct stream_position to);
 

@@ -73,8 +73,9 @@ static void put_cursor(struct frame_buffer *frames, const struct stream_cursor *
 
 static void put_inner(struct frame_buffer *frames, const struct inner_inlet *inner)
 {
-    struct section section = {.type = SECTION_CURSOR,
-                              .cursor = {.identity = span_text(inner->source), .stored = inner->given.records}};
+    struct section section = {
+        .type = SECTION_CURSOR,
+        .cursor = {.identity = span_text(inner->source), .stored = inner->given.records}};
     memcpy(section.cursor.epoch, inner->epoch, EPOCH_BYTES);
     commit_put(frames, &section);
 }
@@ -224,7 +225,7 @@ static void put_state(struct owned_app *a, struct frame_buffer *frames)
 static int take_state(struct owned_app *a)
 {
     struct pure_sink *sink = &a->journal.snapshot;
-    sink_clear(sink);
+    sink_init(sink, APP_SNAPSHOT_MAX);
     if (a->state.stateless)
         return 0;
     int failure = a->state.app->snapshot(a->state.state, sink);
@@ -307,6 +308,12 @@ static void frame_acks(struct owned_app *a)
             join(a, false);
     }
     watch_acks(a);
+}
+
+void app_journal_stop(struct owned_app *a)
+{
+    if (!a->journal.failed)
+        frame_acks(a);
 }
 
 void app_journal_work(struct owned_app *a)
@@ -405,7 +412,7 @@ void app_journal_init(struct owned_app *a, const struct app_journal_options *opt
                               .member = {.placed = placed, .durable = durable, .failed = failed},
                               .room.room = room_came};
     timer_init(&j->acks, acks_fired);
-    sink_init(&j->snapshot, APP_SNAPSHOT_MAX);
+    sink_init(&j->snapshot, 0);
     if (!j->on)
         return;
     a->intake.key_stored = key_stored;

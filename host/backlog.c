@@ -14,6 +14,12 @@ static struct record_queue *queue_of(const struct backlog *b)
     return &b->options.outlet->queue;
 }
 
+static void set_beyond(struct backlog *b, uint64_t bytes)
+{
+    b->beyond = bytes;
+    atomic_store_explicit(&b->options.outlet->report.beyond, bytes, memory_order_relaxed);
+}
+
 int backlog_init(struct backlog *b, const struct backlog_options *options)
 {
     *b = (struct backlog){.options = *options};
@@ -101,8 +107,7 @@ int backlog_start(struct backlog *b, uint64_t sent, uint64_t stored)
     store_each_sends(b->options.store, o->app, o->output, stored, add_found, &start);
     for (uint32_t i = b->first_segment; i < b->segment_end; i++)
         store_hold(b->options.store, b->segments[i].segment);
-    if (sent == stored)
-        b->beyond = 0;
+    set_beyond(b, sent == stored ? 0 : b->beyond);
     return start.error;
 }
 
@@ -130,22 +135,22 @@ static int spill(struct backlog *b, const void *data, size_t size)
     return 0;
 }
 
+/* Whether the queue takes a record and leaves `spare` bytes free. */
+static bool queue_fits(struct record_queue *q, size_t size, uint64_t spare)
+{
+    uint64_t needs = record_framed_size(size) + spare;
+    if (record_queue_held(q) + needs <= q->capacity)
+        return true;
+    record_queue_see_freed(q);
+    return record_queue_held(q) + needs <= q->capacity;
+}
+
 int backlog_send(struct backlog *b, const void *data, size_t size, uint64_t spare)
 {
-    if (!backlog_behind(b)) {
-        if (b->options.limit > 0 || record_queue_held(queue_of(b)) + record_framed_size(size) + spare <=
-                                        queue_of(b)->capacity) {
-            int error = record_queue_append(queue_of(b), data, size);
-            if (error == 0)
-                return 0;
-        } else {
-            record_queue_see_freed(queue_of(b));
-            if (record_queue_held(queue_of(b)) + record_framed_size(size) + spare > queue_of(b)->capacity)
-                return PE_FULL;
-            return record_queue_append(queue_of(b), data, size);
-        }
-    }
-    if (b->beyond + b->spill_size + record_framed_size(size) + spare > b->options.limit)
+    uint64_t limit = b->options.limit;
+    if (!backlog_behind(b) && queue_fits(queue_of(b), size, limit > 0 ? 0 : spare))
+        return record_queue_append(queue_of(b), data, size);
+    if (b->beyond + b->spill_size + record_framed_size(size) + spare > limit)
         return PE_FULL;
     return spill(b, data, size);
 }
@@ -204,10 +209,11 @@ void backlog_frame(struct backlog *b, struct frame_buffer *frames)
                                       .first = b->sent + 1,
                                       .records = queued + b->spill_records};
         if (queued > 0)
-            sends.bytes = span_of(ring_memory_at(&q->memory, b->framed.bytes), q->tail.bytes - b->framed.bytes);
+            sends.bytes =
+                span_of(ring_memory_at(&q->memory, b->framed.bytes), q->tail.bytes - b->framed.bytes);
         commit_put_sends(frames, &sends, span_of(b->spill, b->spill_size));
         b->sent += sends.records;
-        b->beyond += b->spill_size;
+        set_beyond(b, b->beyond + b->spill_size);
         b->spill_size = b->spill_records = 0;
     }
     if (queued > 0)
@@ -287,10 +293,9 @@ static bool pass_hole(struct backlog *b)
     struct record_queue *q = queue_of(b);
     if (b->lost_to <= q->tail.records)
         return true;
-    if (outlet_wait(b->options.outlet, 0))
+    if (outlet_wait(b->options.outlet, 0) || !record_queue_empty(q))
         return false;
-    record_queue_jump(q, b->lost_to);
-    outlet_push(b->options.outlet);
+    outlet_jump(b->options.outlet, b->lost_to);
     b->framed = b->filled = b->writing = q->tail;
     return true;
 }
@@ -310,7 +315,7 @@ static uint64_t take(struct read_request *r, const struct section_sends *sends)
     if (room < sends->bytes.size)
         scan = record_scan(span_of(sends->bytes.data, room), SIZE_MAX, sends->records);
     record_queue_append_framed(q, span_of(sends->bytes.data, scan.bytes), scan.records);
-    b->beyond -= min_u64(b->beyond, scan.bytes);
+    set_beyond(b, b->beyond - min_u64(b->beyond, scan.bytes));
     return scan.records;
 }
 
@@ -346,7 +351,7 @@ static void read_ended(struct read_request *r, enum read_end end, int error)
     if (end == READ_LOST)
         lose_to(b, r->last, "the journal ends before them");
     if (!backlog_behind(b))
-        b->beyond = 0;
+        set_beyond(b, 0);
     loop_want(b->options.loop, b->options.task);
 }
 

@@ -1,7 +1,14 @@
 #include "host/check.h"
 
+#include "host/cli_store.h"
 #include "host/config_values.h"
 #include "host/key_file.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define APP_OUTPUTS_MAX 256
 
@@ -115,10 +122,80 @@ unsigned check_key(const struct config *config, FILE *out)
     return 1;
 }
 
+/* --- the store --- */
+
+static unsigned store_problem(const struct config *config, FILE *out, const char *what, const char *reason,
+                              const char *remedy)
+{
+    fprintf(out, "pure-host: %s:%u: store: %s%s: %s%s\n", config->path, config->store_line,
+            config->store_path, what, reason, remedy);
+    return 1;
+}
+
+static unsigned check_parent(const struct config *config, FILE *out)
+{
+    char *path = strdup(config->store_path);
+    int error = !path ? ENOMEM : access(dirname(path), W_OK | X_OK) < 0 ? errno : 0;
+    free(path);
+    if (error == 0)
+        return 0;
+    return store_problem(config, out, " is not there and cannot be made", strerror(error),
+                         error == ENOENT ? ": make the directory above it" : ": make it for the host's user");
+}
+
+static unsigned check_directory(const struct config *config, FILE *out)
+{
+    struct stat is;
+    if (stat(config->store_path, &is) < 0)
+        return errno == ENOENT ? check_parent(config, out)
+                               : store_problem(config, out, " cannot be used", strerror(errno), "");
+    if (!S_ISDIR(is.st_mode))
+        return store_problem(config, out, " cannot be used", strerror(ENOTDIR), "");
+    if (access(config->store_path, R_OK | W_OK | X_OK) < 0)
+        return store_problem(config, out, " cannot be used", strerror(errno),
+                             ": it is to belong to the host's user, and the check is to be run as that");
+    return 0;
+}
+
+/* What recovery would find: a running host has a part of it, which may just be written. */
+static unsigned check_segments(const struct config *config, const struct host_options *options, FILE *out,
+                               bool *degraded)
+{
+    struct store store;
+    char why[512] = "";
+    if (cli_store_open(&store, config->store_path, options, why, sizeof(why)) < 0) {
+        fprintf(out, "pure-host: %s:%u: store: %s\n", config->path, config->store_line, why);
+        return 1;
+    }
+    *degraded = cli_store_degraded(&store);
+    if (*degraded)
+        fprintf(out, "pure-host: %s:%u: store: %s is damaged: pure-host fsck %s says where\n", config->path,
+                config->store_line, config->store_path, config->store_path);
+    store_close(&store);
+    return 0;
+}
+
+unsigned check_store(const struct config *config, const struct host_options *options, FILE *out,
+                     bool *degraded)
+{
+    *degraded = false;
+    if (!config->store_path)
+        return 0;
+    if (check_directory(config, out) > 0)
+        return 1;
+    if (access(config->store_path, F_OK) < 0)
+        return 0;
+    if (cli_store_in_use(config->store_path, options))
+        fprintf(out, "pure-host: note: %s:%u: store: a running host has %s open\n", config->path,
+                config->store_line, config->store_path);
+    return check_segments(config, options, out, degraded);
+}
+
 struct check_result check_config(const struct config *config, const struct host_options *options, FILE *out)
 {
-    struct check_result result = {check_key(config, out), false};
+    struct check_result result = {.problems = check_key(config, out)};
     result.problems += check_apps(config, options, out);
+    result.problems += check_store(config, options, out, &result.degraded);
     result.kernel = kernel_refuses(options, out);
     return result;
 }

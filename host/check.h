@@ -8,6 +8,7 @@
 
 struct check_result {
     unsigned problems; /* of the configuration and its modules */
+    bool degraded;     /* the store can be used, and is damaged */
     bool kernel;       /* the kernel refuses io_uring */
 };
 
@@ -19,7 +20,13 @@ unsigned check_apps(const struct config *config, const struct host_options *opti
 /* Reads the host's key, if the configuration names one. Returns how many problems it wrote, 0 or 1. */
 unsigned check_key(const struct config *config, FILE *out);
 
-/* Both, and asks for one back end. Starts nothing. */
+/* Whether the store's directory can be used, or made, and what it holds. Changes nothing; that a running host
+ * has it open is no problem, and noted. Returns how many problems it wrote, 0 or 1; what is damaged is
+ * written, too, and no problem, as a host starts with it. */
+unsigned check_store(const struct config *config, const struct host_options *options, FILE *out,
+                     bool *degraded);
+
+/* All three, and asks for one back end. Starts nothing. */
 struct check_result check_config(const struct config *config, const struct host_options *options, FILE *out);
 
 #endif

@@ -7,7 +7,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum option { TAKES_CONFIG = 1, TAKES_URL = 2, TAKES_JSON = 4 };
+enum option {
+    TAKES_CONFIG = 1, /* needed, unless the command takes --url or is given --store */
+    TAKES_URL = 2,
+    TAKES_JSON = 4,
+    TAKES_STORE = 8,
+    TAKES_FROM = 16,
+    TAKES_FULL = 32,
+    TAKES_REPAIR = 64
+};
 
 struct command {
     const char *name;
@@ -22,9 +30,10 @@ static const struct command commands[] = {
     {"run", cli_run, TAKES_CONFIG, 0, 0, "run -c FILE",
      "Runs the host in the foreground. SIGTERM and SIGINT drain it and end it; SIGHUP reads FILE again.\n"},
     {"check", cli_check, TAKES_CONFIG, 0, 0, "check -c FILE",
-     "Checks the configuration, the host's key, the apps' modules and the kernel, and starts nothing.\n"
-     "Prints each problem with its file, its line and the remedy, at most 20 of the file; the key, modules\n"
-     "and the kernel are looked at once the file is right.\n"},
+     "Checks the configuration, the host's key, the apps' modules, the store and the kernel, and starts\n"
+     "nothing. Prints each problem with its file, its line and the remedy, at most 20 of the file; what "
+     "else\n"
+     "there is to check is looked at once the file is right.\n"},
     {"key", cli_key, 0, 2, 2, "key new FILE | key show FILE",
      "new makes a host key and its file, mode 0600, and never replaces one. Both print the key's public\n"
      "half, 44 characters: it is what other hosts write as key = in [peer] and in outputs that lead here.\n"},
@@ -38,6 +47,19 @@ static const struct command commands[] = {
      "Publishes one event and prints the number under which the app has stored it.\n"
      "DATA is the event's data, \"-\" takes it from standard input; without either it is empty.\n"
      "Data that begins with '-' has \"--\" before it: send counter count -- -5\n"},
+    {"log", cli_log, TAKES_CONFIG | TAKES_STORE | TAKES_FROM | TAKES_FULL | TAKES_JSON, 1, 1,
+     "log [--from N] [--full] [--json] -c FILE | --store DIR APP",
+     "Prints what an app took and sent, as its journal has it, oldest first; a host may be running with it.\n"
+     "--from N begins with the app's event N. Data is cut after some bytes, unless --full is given.\n"
+     "--json prints an object a line, with whole data. What is kept is up to keep = in [app].\n"},
+    {"fsck", cli_fsck, TAKES_REPAIR, 1, 1, "fsck [--repair] DIR",
+     "Reads every byte of the store in DIR and says what is damaged. --repair makes it clean, and loses\n"
+     "nothing that is whole: no host may be running with it. Exit status 4: it is (or stays) damaged.\n"},
+    {"dead", cli_dead, TAKES_CONFIG | TAKES_URL | TAKES_JSON, 2, 3,
+     "dead list|replay|drop [-c FILE | --url URL] OUTPUT [RANGE]",
+     "Records that the receiver of OUTPUT (APP.OUTPUT) refused as often as attempts = allows: list shows\n"
+     "them, replay sends them again, drop forgets them. RANGE is a number, two as in 5-9, or all, which is\n"
+     "meant where none is given; drop needs it. --json prints an object a line.\n"},
 };
 
 static const char general_help[] =
@@ -52,6 +74,7 @@ int cli_fail(enum cli_status status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
+    fflush(stdout); /* what was printed before it stands before it */
     fputs("pure-host: ", stderr);
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
@@ -137,6 +160,14 @@ static int read_option(struct reader *r)
         arguments->version = true;
     else if ((takes & TAKES_JSON) && strcmp(argument, "--json") == 0)
         arguments->json = true;
+    else if ((takes & TAKES_FULL) && strcmp(argument, "--full") == 0)
+        arguments->full = true;
+    else if ((takes & TAKES_REPAIR) && strcmp(argument, "--repair") == 0)
+        arguments->repair = true;
+    else if ((takes & TAKES_FROM) && option_value(r, "--from", &arguments->from))
+        return arguments->from[0] ? 0 : cli_fail(CLI_USAGE, "--from needs a number");
+    else if ((takes & TAKES_STORE) && option_value(r, "--store", &arguments->store))
+        return arguments->store[0] ? 0 : cli_fail(CLI_USAGE, "--store needs a directory");
     else if ((takes & TAKES_CONFIG) && option_value(r, "-c", &arguments->config))
         return arguments->config[0] ? 0 : cli_fail(CLI_USAGE, "-c needs a FILE");
     else if ((takes & TAKES_URL) && option_value(r, "--url", &arguments->url))
@@ -179,7 +210,10 @@ static int check_arguments(const struct command *command, const struct cli_argum
         return cli_fail(CLI_USAGE, "usage: pure-host %s", command->usage);
     if (arguments->config && arguments->url)
         return cli_fail(CLI_USAGE, "-c and --url exclude each other");
-    if (command->takes == TAKES_CONFIG && !arguments->config)
+    if (arguments->config && arguments->store)
+        return cli_fail(CLI_USAGE, "-c and --store exclude each other");
+    bool needs_config = (command->takes & TAKES_CONFIG) && !(command->takes & TAKES_URL);
+    if (needs_config && !arguments->config && !arguments->store)
         return cli_fail(CLI_USAGE, "usage: pure-host %s", command->usage);
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "host/check.h"
 #include "host/cli_http.h"
 #include "host/cli_json.h"
+#include "host/cli_running.h"
 #include "host/cli_status.h"
 #include "host/config_values.h"
 
@@ -14,12 +15,6 @@
 
 #define EVENT_DATA_MAX (16u << 20)
 #define PROBLEMS_MAX   20 /* that `check` tells of a file */
-
-static int load_config(struct config *config, const char *path)
-{
-    char error[1024];
-    return config_load(config, path, error, sizeof(error)) < 0 ? cli_fail(CLI_USAGE, "%s", error) : 0;
-}
 
 static enum cli_status status_of(int error)
 {
@@ -58,7 +53,7 @@ int cli_run(const struct cli_arguments *arguments, const struct host_options *op
     struct host *host;
     char why[512] = "";
     host_hold_signals();
-    int failed = load_config(&config, arguments->config);
+    int failed = cli_load_config(&config, arguments->config);
     if (failed != 0)
         return failed;
     int error = host_open(&host, &config, options, why, sizeof(why));
@@ -99,6 +94,8 @@ int cli_check(const struct cli_arguments *arguments, const struct host_options *
         return CLI_USAGE;
     if (result.kernel)
         return CLI_KERNEL;
+    if (result.degraded)
+        return CLI_DEGRADED;
     printf("%s is right: %u %s, %u %s", arguments->config, apps, apps == 1 ? "app" : "apps", outputs,
            outputs == 1 ? "output" : "outputs");
     if (peers > 0)
@@ -108,98 +105,6 @@ int cli_check(const struct cli_arguments *arguments, const struct host_options *
 }
 
 /* --- a running host --- */
-
-struct running {
-    struct config config; /* with -c: owns the token */
-    bool configured;
-    struct cli_endpoint endpoint;
-};
-
-static bool is_token(const char *text)
-{
-    size_t size = strlen(text);
-    for (size_t i = 0; i < size; i++)
-        if (text[i] < '!' || text[i] > '~')
-            return false;
-    return size > 0 && size <= CONFIG_TOKEN_MAX;
-}
-
-static int find_running(struct running *running, const struct cli_arguments *arguments)
-{
-    char why[512] = "";
-    memset(running, 0, sizeof(*running));
-    if (arguments->config) {
-        int failed = load_config(&running->config, arguments->config);
-        if (failed != 0)
-            return failed;
-        running->configured = true;
-        cli_endpoint_of_config(&running->endpoint, &running->config);
-    } else {
-        const char *url = arguments->url ? arguments->url : "http://" CONFIG_HTTP;
-        int error = cli_endpoint_of_url(&running->endpoint, url, why, sizeof(why));
-        if (error < 0)
-            return cli_fail(error == PE_NAME_FAILED ? CLI_FAILED : CLI_USAGE, "%s", why);
-    }
-    const char *token = getenv("PURE_HOST_TOKEN");
-    if (token && !running->endpoint.token) {
-        if (!is_token(token))
-            return cli_fail(CLI_USAGE,
-                            "$PURE_HOST_TOKEN: needs 1 to %d printable ASCII characters without "
-                            "spaces",
-                            CONFIG_TOKEN_MAX);
-        running->endpoint.token = token;
-    }
-    return 0;
-}
-
-static void forget_running(struct running *running)
-{
-    if (running->configured)
-        config_dispose(&running->config);
-}
-
-/* Why the host refused, as part of an error line: what its {"error":"…"} says, else the body's first line, at
- * most `size` - 1 printable bytes. */
-static void reason_of(const struct cli_reply *reply, char *line, size_t size)
-{
-    const char *body = reply->body;
-    struct span whole, error;
-    size_t used = 0;
-    if (cli_json_whole(span_of(body, reply->size), &whole) == 0 && cli_json_member(whole, "error", &error)) {
-        cli_json_text(error, line, size);
-        return;
-    }
-    for (; *body && *body != '\n' && *body != '\r' && used + 1 < size; body++)
-        line[used++] = *body < ' ' || *body == 0x7f ? '?' : *body;
-    line[used] = '\0';
-}
-
-static const char *remedy(uint16_t status)
-{
-    switch (status) {
-    case 401:
-    case 403:
-        return ": give the configuration with -c, or the token in $PURE_HOST_TOKEN";
-    case 404:
-        return ": pure-host status lists the apps";
-    case 413:
-        return ": the event is larger than max_body or half of the app's inbox";
-    case 500:
-        return ": the host's log says why";
-    case 504:
-        return ": look at the app with pure-host state before you send it again";
-    default:
-        return "";
-    }
-}
-
-static int fail_status(const struct cli_reply *reply, const char *what_to_do)
-{
-    char line[401];
-    reason_of(reply, line, sizeof(line));
-    return cli_fail(CLI_FAILED, "the host answered %u%s%s%s", reply->status, line[0] ? " " : "", line,
-                    what_to_do);
-}
 
 static int print_reply(const struct cli_reply *reply)
 {
@@ -223,20 +128,20 @@ static int print_screen(const struct cli_reply *reply)
 static int show_resource(const struct cli_arguments *arguments, const char *path,
                          int (*show)(const struct cli_reply *reply))
 {
-    struct running running;
+    struct cli_running running;
     struct cli_reply reply;
     struct span nothing = {NULL, 0};
     char why[512] = "";
-    int status = find_running(&running, arguments);
+    int status = cli_find_running(&running, arguments);
     if (status == 0) {
         if (cli_http(&running.endpoint, "GET", path, nothing, &reply, why, sizeof(why)) < 0) {
             status = cli_fail(CLI_FAILED, "%s", why);
         } else {
-            status = reply.status == 200 ? show(&reply) : fail_status(&reply, remedy(reply.status));
+            status = reply.status == 200 ? show(&reply) : cli_fail_status(&reply, cli_remedy(reply.status));
             free(reply.body);
         }
     }
-    forget_running(&running);
+    cli_forget_running(&running);
     return status;
 }
 
@@ -286,7 +191,7 @@ static int read_input(char **data, size_t *size)
 }
 
 /* What helps with a 503 depends on why the app takes nothing, which the host's status says. */
-static const char *remedy_when_busy(const struct running *running, const char *app)
+static const char *remedy_when_busy(const struct cli_running *running, const char *app)
 {
     struct cli_reply reply;
     char why[512];
@@ -300,7 +205,7 @@ static const char *remedy_when_busy(const struct running *running, const char *a
                      : ": try again later";
 }
 
-static int publish(const struct running *running, const char *app, const char *path, struct span data)
+static int publish(const struct cli_running *running, const char *app, const char *path, struct span data)
 {
     struct cli_reply reply;
     char why[512] = "";
@@ -310,8 +215,8 @@ static int publish(const struct running *running, const char *app, const char *p
         return cli_fail(CLI_FAILED, "%s", why);
     int status = CLI_DONE;
     if (reply.status != 200)
-        status =
-            fail_status(&reply, reply.status == 503 ? remedy_when_busy(running, app) : remedy(reply.status));
+        status = cli_fail_status(&reply, reply.status == 503 ? remedy_when_busy(running, app)
+                                                             : cli_remedy(reply.status));
     else if (cli_json_whole(span_of(reply.body, reply.size), &answer) < 0 ||
              cli_json_number(answer, "stored", &stored) < 0)
         status = cli_fail(CLI_FAILED, "the host's answer states no stored number");
@@ -340,12 +245,12 @@ int cli_send(const struct cli_arguments *arguments, const struct host_options *o
         status = read_input(&input, &size);
         data = span_of(input, size);
     }
-    struct running running;
+    struct cli_running running;
     if (status == 0) {
-        status = find_running(&running, arguments);
+        status = cli_find_running(&running, arguments);
         if (status == 0)
             status = publish(&running, app, path, data);
-        forget_running(&running);
+        cli_forget_running(&running);
     }
     free(input);
     return status;

@@ -9,7 +9,11 @@
 struct cli_arguments {
     const char *config; /* -c FILE; NULL: not given */
     const char *url;    /* --url URL */
+    const char *store;  /* --store DIR */
+    const char *from;   /* --from N */
     bool json;          /* --json */
+    bool full;          /* --full */
+    bool repair;        /* --repair */
     bool help;
     bool version;
     const char *operands[CLI_OPERANDS_MAX];
@@ -24,6 +28,9 @@ int cli_check(const struct cli_arguments *arguments, const struct host_options *
 int cli_key(const struct cli_arguments *arguments, const struct host_options *options); /* cli_key.c */
 int cli_show_status(const struct cli_arguments *arguments, const struct host_options *options);
 int cli_show_state(const struct cli_arguments *arguments, const struct host_options *options);
+int cli_log(const struct cli_arguments *arguments, const struct host_options *options);  /* cli_log.c */
+int cli_fsck(const struct cli_arguments *arguments, const struct host_options *options); /* cli_fsck.c */
+int cli_dead(const struct cli_arguments *arguments, const struct host_options *options); /* cli_dead.c */
 int cli_send(const struct cli_arguments *arguments, const struct host_options *options);
 
 #endif

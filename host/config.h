@@ -107,8 +107,9 @@ struct config {
     char *http; /* text of http = ; default 127.0.0.1:7070 */
     struct sockaddr_storage http_address;
     socklen_t http_address_len;
-    char *token;            /* required when http is not loopback */
-    char *store_path;       /* store = DIRECTORY; NULL: store = memory, the default */
+    char *token;      /* required when http is not loopback */
+    char *store_path; /* store = DIRECTORY; NULL: store = memory, the default */
+    unsigned store_line;
     uint64_t segment_bytes; /* segment = 64M: set aside at a time in the store's directory */
     uint32_t owners;        /* 2; 1 to 64 */
     uint32_t loops;         /* 1 */

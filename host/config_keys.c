@@ -267,7 +267,7 @@ static const struct config_key host_keys[] = {
     {"http", read_http, HOST(http), 0, 0, 0},
     {"token", read_token, HOST(token), 0, 0, 0},
     {"store", config_read_store, HOST(store_path), 0, 0, 0},
-    {"segment", read_size, HOST(segment_bytes), MIB, GIB, 0},
+    {"segment", read_size, HOST(segment_bytes), 256 * KIB, GIB, 0},
     {"owners", read_count, HOST(owners), 1, 64, 0},
     {"loops", read_loops, HOST(loops), 1, 1, 0},
     {"connections", read_count, HOST(connections), 1, 65536, 0},

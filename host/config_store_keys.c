@@ -17,6 +17,7 @@ int config_read_store(struct config_loader *l, const struct config_key *key, voi
 {
     static const char *const names[] = {"memory"};
     char **path = field;
+    l->config->store_line = l->line;
     if (strcmp(value->text, names[0]) == 0)
         return 0;
     if (value->text[0] == '\0')

@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define DESCRIPTORS                                                                                         \
-    64                  /* besides those of threads, wires and clients: the log, lookups, refusals, modules \
-                         */
-#define FRONT_TASKS   2 /* besides one an app: the front's own, the log writer */
-#define LISTEN_TASKS  2 /* besides one an app: the listener's own, and of its inlets */
-#define LISTEN_TIMERS 4
+#define DESCRIPTORS                                                                                          \
+    64                   /* besides those of threads, wires and clients: the log, lookups, refusals, modules \
+                          */
+#define FRONT_TASKS    2 /* besides one an app: the front's own, the log writer */
+#define JOURNAL_TASKS  2 /* of an owner's journal, besides one an app: its writer, its reader */
+#define JOURNAL_TIMERS 3 /* besides two an app: the writer's, the end's */
+#define LISTEN_TASKS   2 /* besides one an app: the listener's own, and of its inlets */
+#define LISTEN_TIMERS  4
 
 static struct host_thread *owner_of(struct host *h, unsigned app)
 {
@@ -79,7 +81,8 @@ static int open_threads(struct host *h, char *why, size_t why_size)
     for (unsigned i = 0; error == 0 && i < h->owner_count; i++) {
         char name[16];
         snprintf(name, sizeof name, "pure-own-%u", i % 1000);
-        error = open_thread(h, &h->threads[1 + i], name, c->app_count, c->app_count + 1, why, why_size);
+        error = open_thread(h, &h->threads[1 + i], name, c->app_count + JOURNAL_TASKS,
+                            2 * c->app_count + JOURNAL_TIMERS, why, why_size);
     }
     if (error == 0)
         error = open_senders(h, why, why_size);
@@ -148,8 +151,10 @@ static int open_app(struct host *h, unsigned index)
     const struct pure_app *app = NULL;
     char why[256];
     void *module = NULL;
+    struct app_journal_options journal;
+    host_journal_options(h, (unsigned)(owner - &h->threads[1]), config, &journal);
     h->options.load_module(h->options.context, config->module, &app, &module, why, sizeof why);
-    int error = owned_app_init(a, config, app, why, &owner->loop, &owner->log);
+    int error = owned_app_init(a, config, app, why, &owner->loop, &owner->log, &journal);
     a->module = module;
     h->app_count = index + 1;
     h->registry.apps[index] = &a->entry;
@@ -210,8 +215,12 @@ int host_open(struct host **host, const struct config *config, const struct host
         error = open_logs(h);
     if (error == 0) {
         fit_connections(h);
-        error = open_apps(h);
+        error = host_open_store(h, why, why_size);
     }
+    if (error == 0)
+        error = open_apps(h);
+    if (error == 0)
+        error = host_restore_apps(h);
     if (error == 0)
         error = host_open_outlets(h, why, why_size);
     if (error == 0)
@@ -250,6 +259,7 @@ void host_close(struct host *h)
         log_writer_dispose(&h->log_writer);
     host_dispose_listener(h);
     host_dispose_outlets(h);
+    host_dispose_store(h);
     for (unsigned i = 0; i < h->app_count; i++) {
         owned_app_dispose(&h->apps[i]);
         if (h->apps[i].module)

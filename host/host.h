@@ -6,6 +6,7 @@
 #ifndef PURE_HOST_HOST_H
 #define PURE_HOST_HOST_H
 
+#include "core/files.h"
 #include "core/resolver.h"
 #include "host/app.h"
 #include "host/registry.h"
@@ -26,6 +27,7 @@ struct host_options {
     void (*unload_module)(void *context, void *handle);
     /* Bytes that nobody can guess: epochs, and what spreads retries. */
     void (*fill_random)(void *context, void *bytes, size_t size);
+    struct files *files;  /* the calls that block with which it opens its store; NULL: the system's */
     uint32_t descriptors; /* the most this process may have open; 0: any number. Too few for all connections
                              of the configuration: the front takes fewer, and the log says so */
     bool log_for_people;  /* lines with time and level, rather than with the journal's "<4>" */
@@ -66,7 +68,8 @@ void host_stop(struct host *host);
 bool host_stopped(const struct host *host);
 
 /* For a simulation, in the place of host_run's end, after host_stop or without it: gives up all that is in
- * flight and closes it, as the end of a process does. Step the loops until host_ended, then host_close. */
+ * flight and closes it, as the end of a process does; after host_stop journals are ended in order, without it
+ * they stay as they are. Step the loops until host_ended, then host_close. */
 void host_end(struct host *host);
 bool host_ended(const struct host *host);
 

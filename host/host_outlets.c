@@ -46,17 +46,32 @@ static int join_producer(struct host *h, const struct config_output *config, str
     outlet->producer = &a->loop->board;
     outlet->producer_slot = a->task.slot;
     h->registry.outlets[h->registry.outlet_count++] = outlet;
-    if (!a->state.app)
-        return 0;
+    struct backlog *backlog = NULL;
+    int error = a->journal.on ? app_journal_add_output(a, outlet, config->backlog_bytes, &backlog) : 0;
+    if (error < 0 || !a->state.app)
+        return error;
     for (uint32_t i = 0; i < a->turn.output_count; i++) {
         if (strcmp(a->state.app->outputs[i], config->output) != 0)
             continue;
         a->turn.outlets[i].outlet = outlet;
+        a->turn.outlets[i].backlog = backlog;
         return 0;
     }
     snprintf(why, why_size, "%s:%u: the module of app '%s' has no output '%s'", h->config->path, config->line,
              config->app, config->output);
     return PE_CONFIG;
+}
+
+/* What the receiving app has taken of it counts as stored, if its sender knows it or not. */
+static int recall_taken(struct owned_app *from, struct owned_app *to, const char *output,
+                        const uint8_t epoch[EPOCH_BYTES])
+{
+    char source[2 * OUTLET_NAME_MAX + 1];
+    if (!from->journal.on || !to->journal.on)
+        return 0;
+    snprintf(source, sizeof source, "%s.%s", from->entry.name, output);
+    uint64_t taken = app_journal_source(to, source, epoch);
+    return taken > 0 ? app_journal_stored(from, output, taken) : 0;
 }
 
 static int open_inner(struct host *h, const struct config_output *config, char *why, size_t why_size)
@@ -69,9 +84,12 @@ static int open_inner(struct host *h, const struct config_output *config, char *
     h->inner_count++;
     unsigned to = (unsigned)host_find_app(h, config->inner_app),
              from = (unsigned)host_find_app(h, config->app);
+    const uint8_t *epoch = host_epoch_of(h, &h->apps[from]);
     bool cyclic = h->feeds[(size_t)to * h->app_count + from];
-    error = owned_app_add_inner(&h->apps[to], outlet, config->event, cyclic);
-    return error < 0 ? error : join_producer(h, config, outlet, why, why_size);
+    error = recall_taken(&h->apps[from], &h->apps[to], config->output, epoch);
+    if (error == 0)
+        error = join_producer(h, config, outlet, why, why_size);
+    return error < 0 ? error : owned_app_add_inner(&h->apps[to], outlet, config->event, cyclic, epoch);
 }
 
 void host_wire_options(struct host *h, const struct config_output *config, char *source,
@@ -92,7 +110,7 @@ void host_wire_options(struct host *h, const struct config_output *config, char 
                                      .backoff_min_ns = config->backoff_min_ns,
                                      .backoff_max_ns = config->backoff_max_ns};
     snprintf(source, SOURCE_NAME_MAX + 1, "%s/%s/%s", h->config->name, config->app, config->output);
-    memcpy(options->epoch, h->epoch, sizeof options->epoch);
+    memcpy(options->epoch, host_epoch_of(h, &h->apps[host_find_app(h, config->app)]), sizeof options->epoch);
     h->options.fill_random(h->options.context, &options->seed, sizeof options->seed);
 }
 
@@ -182,8 +200,9 @@ static int open_link_output(struct host *h, const struct config_output *config, 
     if (error < 0)
         return error;
     struct link_outlet *o = &h->link_outlets[h->link_outlet_count];
-    error = link_add(link, o, config->app, config->output, config->queue_bytes, config->max_record, h->epoch,
-                     config->target_app, config->event);
+    error = link_add(link, o, config->app, config->output, config->queue_bytes, config->max_record,
+                     host_epoch_of(h, &h->apps[host_find_app(h, config->app)]), config->target_app,
+                     config->event);
     if (error < 0)
         return error;
     h->link_outlet_count++;
@@ -227,6 +246,10 @@ int host_open_outlets(struct host *h, char *why, size_t why_size)
     int error = find_cycles(h);
     for (unsigned i = 0; error == 0 && i < c->output_count; i++)
         error = open_output(h, &c->outputs[i], why, why_size);
+    for (unsigned i = 0; error == 0 && i < h->app_count; i++) {
+        if (h->apps[i].journal.on)
+            app_journal_park(&h->apps[i]);
+    }
     return error;
 }
 

@@ -9,6 +9,8 @@
 #include "host/log_writer.h"
 #include "host/link_inlets.h"
 #include "host/owned_app.h"
+#include "journal/reader.h"
+#include "journal/writer.h"
 #include "link/link.h"
 #include "link/link_listener.h"
 #include "wire/wire.h"
@@ -28,8 +30,19 @@ struct host_thread {
     struct timer end_timer;
     pthread_t thread;
     bool looped, logged, started;
+    bool unfinished; /* its loop has ended with writes on their way to the disk */
     _Atomic bool stop;
     _Atomic int error; /* that ended its loop */
+};
+
+/* An owner's journal. */
+struct host_journal {
+    struct host *host;
+    struct loop *loop;
+    struct journal_writer writer;
+    struct journal_reader reader;
+    bool writing, reading; /* they are made */
+    uint64_t begun;        /* segments that the writer has begun */
 };
 
 /* A host that may send here. */
@@ -71,8 +84,12 @@ struct host {
     bool front_open;
     struct log_writer log_writer;
     bool log_writing;
-    struct log_pump log_pump;   /* in host_run */
-    uint8_t epoch[EPOCH_BYTES]; /* of every stream from here: new with each start, as nothing outlives it */
+    struct log_pump log_pump; /* in host_run */
+    struct store store;
+    bool storing;
+    struct host_journal *journals;    /* by owner; NULL: the store is memory */
+    uint8_t store_epoch[EPOCH_BYTES]; /* of streams whose records are journaled */
+    uint8_t epoch[EPOCH_BYTES];       /* of the others: new with each start, as nothing outlives it */
     /* stopping; on the front's loop */
     enum stop_phase stop;
     uint64_t phase_ends_ns;
@@ -109,6 +126,18 @@ void *host_allocate(size_t count, size_t size);
 int host_find_app(const struct host *h, const char *name);
 
 unsigned host_count_outputs(const struct config *config, enum output_kind kind);
+
+/* The store, if the configuration has one; each owner's journal (host_store.c). */
+int host_open_store(struct host *h, char *why, size_t why_size);
+void host_dispose_store(struct host *h);
+void host_journal_options(struct host *h, unsigned owner, const struct config_app *config,
+                          struct app_journal_options *options);
+/* After the apps are opened, before their outlets are. 0 or a negative errno. */
+int host_restore_apps(struct host *h);
+const uint8_t *host_epoch_of(const struct host *h, const struct owned_app *a);
+/* Of an owner's thread; of others there is nothing to stop. */
+void host_stop_journal(struct host_thread *t);
+bool host_journal_stopped(const struct host_thread *t);
 
 /* All outlets, joined to their apps. */
 int host_open_outlets(struct host *h, char *why, size_t why_size);

@@ -10,7 +10,8 @@
 #define CLOSE_NS     (1 * NS_PER_S)    /* for open requests */
 #define DRAIN_NS     (2 * NS_PER_S)    /* and then for what the inboxes and outlets hold */
 #define THREADS_NS   (1 * NS_PER_S)    /* and then for the threads to end, among it */
-#define END_NS       (500 * NS_PER_MS) /* in each loop, for what it has in flight to end */
+#define END_NS       (500 * NS_PER_MS) /* in each loop, for what it has in flight to end, */
+#define DISK_NS      (900 * NS_PER_MS) /* or, where that is on a disk */
 #define LOG_NS       (300 * NS_PER_MS) /* and then for the last lines; and as long for their copy */
 #define JOIN_POLL_NS (1 * NS_PER_MS)
 
@@ -58,7 +59,7 @@ static void report_undelivered(struct host *h)
     for (unsigned i = 0; i < h->registry.outlet_count; i++) {
         struct outlet *o = h->registry.outlets[i];
         uint32_t records = record_queue_glance(&o->queue).held_records;
-        if (records > 0)
+        if (records > 0 && !h->apps[host_find_app(h, o->app)].journal.on)
             log_line(&front_thread(h)->log, LOG_WARNING,
                      "output %s.%s: %u records were not delivered; the store is memory, so they end here",
                      o->app, o->output, records);
@@ -195,16 +196,19 @@ static void stop_outlets(struct host_thread *t)
 }
 
 /* The last steps of a loop: its wires close their connections, its links and the listener end their sessions,
- * so that nothing is in flight when their memory goes. */
+ * its journal writes what there is and seals its segment, so that nothing is in flight when their memory
+ * goes. */
 static int end_outlets(struct host_thread *t)
 {
     stop_outlets(t);
-    uint64_t ends_ns = t->loop.now_ns + END_NS;
+    host_stop_journal(t);
+    uint64_t ends_ns = t->loop.now_ns + (host_journal_stopped(t) ? END_NS : DISK_NS);
     int error = 0;
-    while (error == 0 && !outlets_ended(t) && t->loop.now_ns < ends_ns) {
+    while (error == 0 && !(outlets_ended(t) && host_journal_stopped(t)) && t->loop.now_ns < ends_ns) {
         timer_set(&t->loop.timers, &t->end_timer, ends_ns);
         error = loop_step(&t->loop);
     }
+    t->unfinished = !host_journal_stopped(t);
     return error;
 }
 
@@ -271,6 +275,19 @@ static bool stop_threads(struct host *h)
     return left == 0;
 }
 
+/* A disk that takes too long is not waited for: what it has not taken was not acknowledged. */
+static bool journals_written(struct host *h)
+{
+    bool written = true;
+    for (unsigned i = 1; i < h->thread_count; i++)
+        written = written && !h->threads[i].unfinished;
+    if (!written)
+        log_line(
+            &front_thread(h)->log, LOG_WARNING,
+            "the store's disk takes too long: the process ends without it; what was acknowledged is there");
+    return written;
+}
+
 /* A loop that cannot wait any more has ended: the host cannot go on without it. */
 static int thread_failure(struct host *h)
 {
@@ -319,18 +336,23 @@ int host_run(struct host *h)
         if (error == 0)
             error = thread_failure(h);
     }
-    bool ended = stop_threads(h);
+    bool ended = stop_threads(h), written = journals_written(h);
     finish_log(h);
     if (!ended)
         _exit(1); /* the thread stands on the host's memory and the module's code */
+    if (!written)
+        _exit(error < 0); /* so does what the kernel still has to write */
     return error;
 }
 
 void host_end(struct host *h)
 {
     front_abort(&h->front);
-    for (unsigned i = 0; i < h->thread_count; i++)
+    for (unsigned i = 0; i < h->thread_count; i++) {
         stop_outlets(&h->threads[i]);
+        if (host_stopped(h))
+            host_stop_journal(&h->threads[i]);
+    }
     log_writer_stop(&h->log_writer);
 }
 
@@ -338,6 +360,7 @@ bool host_ended(const struct host *h)
 {
     bool ended = front_stopped(&h->front) && log_writer_stopped(&h->log_writer);
     for (unsigned i = 0; i < h->thread_count; i++)
-        ended = ended && outlets_ended(&h->threads[i]);
+        ended = ended && outlets_ended(&h->threads[i]) &&
+                (!host_stopped(h) || host_journal_stopped(&h->threads[i]));
     return ended;
 }

@@ -99,8 +99,8 @@ static void report_news(struct intake *intake, const struct run *run, enum strea
     } else if (news == STREAM_ROLLED_BACK) {
         log_line(
             intake->log, LOG_ERROR,
-            "app %s: records of %.*s up to %llu that are not here are lost: they were stored here once, or "
-            "their sender has lost them",
+            "app %s: records of %.*s up to %llu that are not here are lost: stored here once, or lost or "
+            "set aside by their sender",
             app, size, source, (ull)run->base);
     } else if (news == STREAM_NEW && run->base > 0) {
         log_line(intake->log, LOG_WARNING, "app %s: %.*s is new here and begins behind record %llu", app,

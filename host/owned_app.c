@@ -230,7 +230,7 @@ static enum fed feed_from_inbox(struct owned_app *a, struct inbox_inlet *inbox)
 
 static enum fed feed_from_inner(struct owned_app *a, struct inner_inlet *inlet)
 {
-    struct stream_position end = record_queue_see_published(&inlet->outlet->queue);
+    struct stream_position end = outlet_look(inlet->outlet);
     if (inlet->given.records < inlet->outlet->queue.freed.records) /* a hole was passed over */
         inlet->given = inlet->outlet->queue.freed;
     if (inlet->given.records == end.records)
@@ -343,7 +343,8 @@ void owned_app_store_failed(struct owned_app *a, int error)
     for (unsigned i = 0; i < a->inbox_count; i++)
         inbox_inlet_fail(&a->inboxes[i], PE_JOURNAL_FAILED);
     if (!owned_app_suspended(a))
-        suspend(a, error, "its store has failed, so it takes no more events; what was acknowledged is stored");
+        suspend(a, error,
+                "its store has failed, so it takes no more events; what was acknowledged is stored");
     loop_want(a->loop, &a->task);
 }
 

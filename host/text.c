@@ -50,13 +50,12 @@ void text_dispose(struct text *t)
     *t = (struct text){0};
 }
 
-/* Bytes of the UTF-8 sequence at `at`, 0 if it is none (RFC 3629 section 4). The NUL at the end stops every
- * read. */
-static size_t utf8_size(const uint8_t *at)
+size_t text_utf8(struct span bytes)
 {
     static const uint8_t least_second[] = {[0] = 0xa0, [0x10] = 0x90};
     static const uint8_t most_second[] = {[0x0d] = 0x9f, [0x14] = 0x8f};
-    uint8_t lead = at[0];
+    const uint8_t *at = bytes.data;
+    uint8_t lead = bytes.size > 0 ? at[0] : 0xff;
     if (lead < 0x80)
         return 1;
     if (lead < 0xc2 || lead > 0xf4)
@@ -67,7 +66,7 @@ static size_t utf8_size(const uint8_t *at)
         least = least_second[lead - 0xe0];
     if (lead == 0xed || lead == 0xf4)
         most = most_second[lead - 0xe0];
-    if (at[1] < least || at[1] > most)
+    if (size > bytes.size || at[1] < least || at[1] > most)
         return 0;
     for (size_t i = 2; i < size; i++) {
         if ((at[i] & 0xc0) != 0x80)
@@ -79,8 +78,9 @@ static size_t utf8_size(const uint8_t *at)
 void text_json(struct text *t, const char *string)
 {
     text_add(t, "\"", 1);
-    for (const uint8_t *at = (const uint8_t *)string; *at;) {
-        size_t size = utf8_size(at);
+    const uint8_t *at = (const uint8_t *)string, *end = at + strlen(string);
+    while (at < end) {
+        size_t size = text_utf8(span_of(at, (size_t)(end - at)));
         if (*at == '"' || *at == '\\')
             text_format(t, "\\%c", *at);
         else if (*at < 0x20 || *at == 0x7f)

@@ -19,6 +19,9 @@ void text_add(struct text *t, const void *data, size_t size);
 void text_format(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_dispose(struct text *t);
 
+/* Bytes of the UTF-8 sequence at the front of `bytes`, 0 if it is none (RFC 3629 section 4). */
+size_t text_utf8(struct span bytes);
+
 /* A JSON string (RFC 8259 section 7), quotes included. Bytes that are not UTF-8 become U+FFFD. */
 void text_json(struct text *t, const char *string);
 

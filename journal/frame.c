@@ -208,9 +208,9 @@ static bool head_possible(const struct head *h, uint64_t store, uint64_t segment
            offset % FRAME_ALIGN == 0 && h->batch % FRAME_ALIGN == 0 && h->batch <= offset;
 }
 
-static struct frame frame_of(const struct head *h, const uint8_t *bytes)
+static struct journal_frame frame_of(const struct head *h, const uint8_t *bytes)
 {
-    return (struct frame){
+    return (struct journal_frame){
         .kind = (enum frame_kind)h->kind,
         .size = h->size,
         .store = h->store,
@@ -241,7 +241,7 @@ void frames_place(struct frame_buffer *b, uint64_t store, uint64_t segment, uint
     }
 }
 
-bool frames_next(const struct frame_buffer *b, size_t *at, struct frame *frame)
+bool frames_next(const struct frame_buffer *b, size_t *at, struct journal_frame *frame)
 {
     if (*at >= b->size || *at == b->begun)
         return false;
@@ -252,9 +252,9 @@ bool frames_next(const struct frame_buffer *b, size_t *at, struct frame *frame)
 }
 
 enum frame_verdict frame_read(struct span bytes, uint64_t store, uint64_t segment, uint64_t offset,
-                              struct frame *frame)
+                              struct journal_frame *frame)
 {
-    *frame = (struct frame){.size = FRAME_HEAD};
+    *frame = (struct journal_frame){.size = FRAME_HEAD};
     if (bytes.size < FRAME_HEAD)
         return FRAME_MORE;
     struct head h = head_get(bytes.data);

@@ -37,7 +37,7 @@ size_t frame_payload_size(const struct frame_buffer *b);
 int frame_end(struct frame_buffer *b);
 void frame_drop(struct frame_buffer *b); /* the frame begun was never there */
 
-struct frame {
+struct journal_frame {
     enum frame_kind kind;
     uint32_t size; /* on disk */
     uint64_t store, segment, offset, batch;
@@ -50,7 +50,7 @@ void frames_place(struct frame_buffer *b, uint64_t store, uint64_t segment, uint
 
 /* The frames of the buffer, one by one: `*at` is 0 at first. False: there is none left. They are our own, so
  * nothing is checked, and their places are what frames_place made them. */
-bool frames_next(const struct frame_buffer *b, size_t *at, struct frame *frame);
+bool frames_next(const struct frame_buffer *b, size_t *at, struct journal_frame *frame);
 
 /* --- reading --- */
 
@@ -64,7 +64,7 @@ enum frame_verdict {
  * payload lies in `bytes`. With FRAME_MORE only size and kind are set; of less than a head, only size, to
  * FRAME_HEAD. So whoever has no more bytes takes FRAME_MORE for FRAME_INVALID. */
 enum frame_verdict frame_read(struct span bytes, uint64_t store, uint64_t segment, uint64_t offset,
-                              struct frame *frame);
+                              struct journal_frame *frame);
 
 /* --- COMMIT and SNAPSHOT --- */
 
@@ -228,7 +228,7 @@ void seal_dispose(struct seal *s);
 /* Notes a valid COMMIT or SNAPSHOT of the segment; frames in order. Nothing is allocated for apps and outputs
  * that are known. 0, -ENOMEM or PE_JOURNAL (its payload is none): then it is noted in part, which makes the
  * seal say more than is there, never less. */
-int seal_note(struct seal *s, const struct frame *frame);
+int seal_note(struct seal *s, const struct journal_frame *frame);
 int seal_add_hole(struct seal *s, uint64_t offset, uint64_t size); /* 0 or -ENOMEM */
 /* NULL: not here. Valid until the next seal_note. */
 struct seal_app *seal_find_app(const struct seal *s, struct span app);

@@ -38,9 +38,9 @@ enum scan_item_kind { SCAN_FRAME, SCAN_DAMAGE, SCAN_TAIL, SCAN_END };
 
 struct scan_item {
     enum scan_item_kind kind;
-    uint64_t offset, size; /* DAMAGE, TAIL: the bytes. FRAME: where it lies */
-    bool blank;            /* TAIL: all zeros */
-    struct frame frame;    /* its payload is valid until the next call */
+    uint64_t offset, size;      /* DAMAGE, TAIL: the bytes. FRAME: where it lies */
+    bool blank;                 /* TAIL: all zeros */
+    struct journal_frame frame; /* its payload is valid until the next call */
 };
 
 /* From `from` (0, or the place of a frame) on, to the end that the file has now. 0 or a negative errno. */
@@ -53,6 +53,6 @@ int scan_next(struct scan *s, struct scan_item *item);
 /* Reads the one frame at `offset`, whole, checked. 0, PE_JOURNAL (there is no valid one), or a negative
  * errno. The payload lies in `*memory`, which is the caller's to free. */
 int scan_frame_at(struct files *files, int fd, uint64_t store, uint64_t segment, uint64_t offset,
-                  struct frame *frame, uint8_t **memory);
+                  struct journal_frame *frame, uint8_t **memory);
 
 #endif

@@ -206,7 +206,7 @@ static int note_sections(struct seal_app *a, struct span rest, uint64_t batch)
     return more;
 }
 
-int seal_note(struct seal *s, const struct frame *frame)
+int seal_note(struct seal *s, const struct journal_frame *frame)
 {
     struct commit_head head;
     struct span rest;

@@ -35,7 +35,7 @@
 #include <stdatomic.h>
 
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(64) << 20)
-#define SEGMENT_BYTES_MIN     (UINT64_C(1) << 20)
+#define SEGMENT_BYTES_MIN     (UINT64_C(256) << 10)
 #define SEGMENT_NUMBER_MAX    (UINT64_MAX >> 1)
 #define DAMAGE_COPY_MAX       (UINT64_C(64) << 20) /* of one place of damage; what is more is only reported */
 
@@ -115,9 +115,14 @@ int store_each_app(const struct store *s, void (*each)(void *context, const char
  * last commits that a seal knows of and that are not there. 0 or a negative errno. */
 struct store_replay {
     bool (*wanted)(void *context, const char *app);
-    int (*each)(void *context, const struct commit_head *head, const struct frame *frame,
+    int (*each)(void *context, const struct commit_head *head, const struct journal_frame *frame,
                 struct span sections);
     void *context;
+    /* May be NULL. At the end, of each app that `each` did not end. `sequence`: its last commit that is
+     * there, or that a seal knows of. `unknown`: bytes of damage behind the last frame given of it, in which
+     * it may have had commits and sends of which nothing is known, and which its receivers may have stored:
+     * never more records than bytes. So numbers that go on behind as many are not given twice. */
+    void (*end)(void *context, const char *app, uint64_t sequence, uint64_t unknown);
 };
 int store_replay(struct store *s, const struct store_replay *replay);
 

@@ -167,7 +167,7 @@ static int look_at(struct store *s, struct found *found)
         return 0; /* said when it is to be read */
     int64_t bytes = files->backend->size(files, fd);
     found->bytes = bytes > 0 ? (uint64_t)bytes : 0;
-    struct frame frame;
+    struct journal_frame frame;
     uint8_t *memory = NULL;
     int error = scan_frame_at(files, fd, 0, found->number, 0, &frame, &memory);
     if (error == 0)
@@ -258,7 +258,7 @@ static void take_places(struct store *s, const struct header *header)
 
 /* Reads one frame of a segment. 0, PE_JOURNAL or a negative errno. */
 static int read_frame(const struct store *s, const struct segment *segment, uint64_t offset,
-                      struct frame *frame, uint8_t **memory)
+                      struct journal_frame *frame, uint8_t **memory)
 {
     struct files *files = s->options.files;
     *memory = NULL;
@@ -273,7 +273,7 @@ static int read_frame(const struct store *s, const struct segment *segment, uint
 /* What is wrong with a HEADER costs nothing but what it says; a newer format ends it. */
 static int read_header(struct opening *o, const struct segment *segment)
 {
-    struct frame frame;
+    struct journal_frame frame;
     struct header header;
     uint8_t *memory;
     int error = read_frame(o->s, segment, 0, &frame, &memory);
@@ -309,7 +309,7 @@ static int know_by_seal(struct store *s, struct segment *segment)
 {
     if (segment->named == 0)
         return 0;
-    struct frame frame;
+    struct journal_frame frame;
     uint8_t *memory;
     int error = read_frame(s, segment, segment->named, &frame, &memory);
     if (error == 0)
@@ -344,8 +344,9 @@ static void say_tail(struct store *s, const struct segment *segment, const struc
  * segment is read again at the next start. */
 static void seal_segment(struct store *s, struct segment *segment, const struct survey *v, bool kept)
 {
-    bool empty = segment->seal.app_count == 0 && segment->seal.hole_count == 0;
-    if (!s->options.read_only && v->error == 0 && kept && !empty)
+    bool empty = segment->seal.app_count == 0 && segment->seal.hole_count == 0 && segment->named == 0 &&
+                 v->tail_bytes == 0;
+    if (!s->options.read_only && v->error == 0 && kept && !empty && segment->end > 0)
         damage_write_seal(s, segment);
 }
 

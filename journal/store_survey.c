@@ -9,18 +9,18 @@
 struct surveying {
     struct survey *v;
     bool note;
-    void (*each)(void *context, const struct frame *frame);
+    void (*each)(void *context, const struct journal_frame *frame);
     void *context;
 };
 
-static int take_seal(struct survey *v, const struct frame *frame)
+static int take_seal(struct survey *v, const struct journal_frame *frame)
 {
     int error = seal_read(frame->payload, &v->stored);
     v->sealed = error == 0;
     return error == PE_JOURNAL ? 0 : error;
 }
 
-static int take_frame(struct surveying *w, const struct frame *frame)
+static int take_frame(struct surveying *w, const struct journal_frame *frame)
 {
     struct survey *v = w->v;
     v->end = frame->offset + frame->size;
@@ -90,7 +90,8 @@ static int survey_all(struct surveying *w, struct scan *scan, const struct segme
 }
 
 int survey_segment(struct store *s, const struct segment *segment, uint64_t from, bool note,
-                   void (*each)(void *context, const struct frame *frame), void *context, struct survey *v)
+                   void (*each)(void *context, const struct journal_frame *frame), void *context,
+                   struct survey *v)
 {
     *v = (struct survey){.end = from};
     seal_init(&v->stored);
@@ -102,6 +103,8 @@ int survey_segment(struct store *s, const struct segment *segment, uint64_t from
     int error = 0;
     if (fd >= 0) {
         struct scan scan;
+        if (!s->options.read_only)
+            (void)files->backend->refresh(files, fd); /* what is lost then was not acknowledged */
         v->error = scan_init(&scan, files, fd, s->id, segment->number, from);
         if (v->error == 0) {
             error = survey_all(&w, &scan, segment);

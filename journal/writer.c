@@ -389,12 +389,12 @@ static int note_frames(struct journal_writer *w, const struct frame_buffer *b)
     int error = 0;
     for (size_t at = 0; at < b->size && error == 0;) {
         const uint8_t *head = b->data + at;
-        struct frame frame = {.kind = head[12],
-                              .size = load_u32(head + 8),
-                              .store = w->options.store->id,
-                              .segment = w->segment->number,
-                              .offset = w->at + at,
-                              .batch = w->at};
+        struct journal_frame frame = {.kind = head[12],
+                                      .size = load_u32(head + 8),
+                                      .store = w->options.store->id,
+                                      .segment = w->segment->number,
+                                      .offset = w->at + at,
+                                      .batch = w->at};
         frame.payload = span_of(head + FRAME_HEAD, frame.size - FRAME_HEAD - head[13]);
         if (frame.kind == FRAME_COMMIT || frame.kind == FRAME_SNAPSHOT)
             error = seal_note(&w->segment->seal, &frame);
@@ -446,11 +446,13 @@ static void hand_over(struct journal_writer *w, uint64_t now_ns)
 
 /* --- rounds --- */
 
-/* The next segment is wanted before it is needed: from the middle of the current one on. */
+/* The next segment is wanted before it is needed: from the middle of the current one on, or once that has no
+ * room for a turn (which in a small one is earlier). */
 static void look_ahead(struct journal_writer *w)
 {
     uint64_t whole = w->options.store->options.segment_bytes;
-    if (!w->segment || w->at > w->room / 2 || w->room < whole)
+    bool short_of_room = w->at + filling_frames(w)->size + turn_margin(w) + JOURNAL_RESERVE_BYTES > w->room;
+    if (!w->segment || w->at > w->room / 2 || w->room < whole || short_of_room)
         segments_make(w, 0);
 }
 

@@ -23,8 +23,9 @@ struct uring {
     struct io_op **shut_at; /* the end of that list */
 };
 
-/* The kernel's threads for operations on files, at most, for each thread with a ring. What a store has under
- * way at once: a batch, a seal, the next segment being made, an old one being removed, and some reads. */
+/* The kernel's threads for operations on files, at most, for each thread with a ring; besides one for each
+ * durable write in flight. What a store has under way at once: the next segment being made, an old one being
+ * removed, and some reads. */
 #define URING_FILE_WORKERS 8
 
 /* Makes a disabled, restricted ring with its buffers: nothing but ring_enable and the operations of the seam

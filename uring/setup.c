@@ -68,9 +68,12 @@ int ring_missing(struct io_uring *ring, char *names, size_t size)
 
 /* The kernel does with threads of its own (iou-wrk-…) what would block: of ours, most operations on files. It
  * holds this limit for each thread that uses the ring (since 5.16 whichever made it), and on each NUMA node.
- * Left alone, it would start four a processor. What may never end ("unbounded": sockets, pipes) has another
- * limit, which stays at RLIMIT_NPROC: none of ours comes there but when the kernel cannot poll, and then one
- * that waits must not keep others waiting. */
+ * Left alone, it would start four a processor.
+ *
+ * What may never end, or does for all it knows ("unbounded"), has another limit, which stays at RLIMIT_NPROC.
+ * Durable writes are there, as IOSQE_ASYNC sends them off before anybody looks at their file: there are as
+ * many threads for them as writes in flight. Nothing else of ours is, but when the kernel cannot poll a
+ * socket; and then one that waits must not keep others, or a write, waiting. */
 static int limit_workers(struct io_uring *ring)
 {
     unsigned limits[2] = {URING_FILE_WORKERS, 0};

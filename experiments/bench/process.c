@@ -160,16 +160,18 @@ uint64_t process_cpu_ns(const struct process *process)
     return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
-static bool thread_named(pid_t pid, const char *thread, const char *name)
+/* False: it has ended. */
+static bool name_of_thread(pid_t pid, const char *thread, char text[static 32])
 {
-    char path[300], text[32] = "";
+    char path[300];
     snprintf(path, sizeof path, "/proc/%d/task/%.20s/comm", pid, thread);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    ssize_t n = read(fd, text, sizeof text - 1);
+    ssize_t n = read(fd, text, 31);
     close(fd);
-    return n > 0 && strstr(text, name);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0;
 }
 
 struct process_threads process_threads(const struct process *process, const char *name)
@@ -181,10 +183,12 @@ struct process_threads process_threads(const struct process *process, const char
     if (!directory)
         return threads;
     for (struct dirent *entry; (entry = readdir(directory));) {
-        if (entry->d_name[0] == '.')
+        char text[32];
+        if (entry->d_name[0] == '.' || !name_of_thread(process->pid, entry->d_name, text) ||
+            strncmp(text, "iou-wrk", 7) == 0)
             continue;
         threads.all++;
-        threads.named += thread_named(process->pid, entry->d_name, name);
+        threads.named += strstr(text, name) != NULL;
     }
     closedir(directory);
     return threads;

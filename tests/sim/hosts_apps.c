@@ -132,6 +132,51 @@ static int frail_restore(void *state, const void *data, size_t size)
     return 1;
 }
 
+/* --- ledger: an app whose state says what it was given, and in which order --- */
+
+static const char *const ledger_outputs[] = {"next", "cloud", "log", NULL};
+
+uint64_t ledger_hash(uint64_t hash, uint64_t number)
+{
+    return (hash ^ number) * UINT64_C(0x100000001b3) + 1;
+}
+
+static int ledger_open(void **state, const char *arg, char *error, size_t error_size)
+{
+    (void)arg, (void)error, (void)error_size;
+    *state = calloc(1, sizeof(struct ledger));
+    return *state ? 0 : 1;
+}
+
+static int ledger_event(void *state, struct pure_turn *turn, const struct pure_event *event)
+{
+    struct ledger *l = state;
+    uint64_t number = number_of(event);
+    l->disorder += number != l->last + 1;
+    l->hash = ledger_hash(l->hash, number);
+    l->last = number;
+    l->count++;
+    for (uint32_t i = 0; ledger_outputs[i]; i++) {
+        int failed = pure_send(turn, i, event->data, event->size);
+        if (failed)
+            return failed;
+    }
+    return 0;
+}
+
+static int ledger_snapshot(void *state, struct pure_sink *sink)
+{
+    return pure_write(sink, state, sizeof(struct ledger));
+}
+
+static int ledger_restore(void *state, const void *data, size_t size)
+{
+    if (size != sizeof(struct ledger))
+        return 1;
+    memcpy(state, data, size);
+    return 0;
+}
+
 static const char *const no_outputs[] = {NULL};
 
 static const struct {
@@ -152,6 +197,14 @@ static const struct {
       .snapshot = frail_snapshot,
       .restore = frail_restore,
       .close = leave}},
+    {"/sim/ledger",
+     {.abi = PURE_APP_ABI,
+      .outputs = ledger_outputs,
+      .open = ledger_open,
+      .event = ledger_event,
+      .snapshot = ledger_snapshot,
+      .restore = ledger_restore,
+      .close = free}},
     {"/sim/bad",
      {.abi = PURE_APP_ABI, .outputs = no_outputs, .open = dst_open, .event = bad_event, .close = leave}},
 };

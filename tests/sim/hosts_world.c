@@ -84,6 +84,14 @@ struct world_host *world_add_host(struct hosts_world *w, const char *name, const
     return h;
 }
 
+struct sim_disk *world_add_disk(struct world_host *h)
+{
+    assert(!h->disk);
+    h->disk = sim_disk_new(h->world->sim);
+    sim_disk_make_directory(h->disk, "/store");
+    return h->disk;
+}
+
 void world_move(struct world_host *h, const char *address)
 {
     assert(!h->host);
@@ -107,8 +115,8 @@ static void load_config(struct world_host *h)
 {
     char text[sizeof h->text + 256], variable[32], why[512];
     key_variable(h->index, variable);
-    int size = snprintf(text, sizeof text, "[host]\nname = %s\nhttp = %s\ntoken = t\nkey = env:%s\n%s",
-                        h->name, h->endpoint, variable, h->text);
+    int size = snprintf(text, sizeof text, "[host]\nname = %s\nhttp = %s\ntoken = t\nkey = env:%s\n%s%s",
+                        h->name, h->endpoint, variable, h->disk ? "store = /store\n" : "", h->text);
     assert((size_t)size < sizeof text);
     (void)size;
     must(config_load_text(&h->config, h->name, span_text(text), why, sizeof why), why);
@@ -123,9 +131,11 @@ void world_start(struct world_host *h)
                                    .load_module = load_module,
                                    .unload_module = unload_module,
                                    .fill_random = fill_random,
+                                   .files = h->disk ? sim_disk_files(h->disk) : NULL,
                                    .log_fd = h->log_fd};
     char why[512];
     load_config(h);
+    sim_host_disk(h->world->sim, h->address, h->disk);
     must(host_open(&h->host, &h->config, &options, why, sizeof why), why);
     memcpy(h->epoch, h->host->epoch, sizeof h->epoch);
     const struct registry *r = host_registry(h->host);
@@ -147,10 +157,14 @@ void world_drop(struct world_host *h)
     host_close(h->host);
     config_dispose(&h->config);
     h->host = NULL;
+    if (h->disk)
+        sim_disk_process_ended(h->disk);
 }
 
 void world_kill(struct world_host *h)
 {
+    if (h->disk)
+        sim_disk_cut_off(h->disk);
     host_end(h->host);
     enum sim_end end = sim_run(h->world->sim, NEVER, ended, h, 1000 * 1000);
     assert(end == SIM_DONE);
@@ -163,6 +177,8 @@ void world_crash(struct world_host *h)
 {
     sim_silence_host(h->world->sim, h->address, true);
     world_kill(h);
+    if (h->disk)
+        sim_disk_crash(h->disk);
     sim_reboot_host(h->world->sim, h->address);
     sim_silence_host(h->world->sim, h->address, false);
 }
@@ -212,14 +228,17 @@ void hosts_world_close(struct hosts_world *w)
 static const struct sim_step listen_and_close[] = {SIM_EXPECT_END, SIM_CLOSE};
 
 static struct sim_connection *request(struct world_host *h, const char *path, const char *type,
-                                      const char *body)
+                                      const char *key, const char *body)
 {
-    char head[512];
+    char head[512], key_line[160] = "";
+    if (key)
+        snprintf(key_line, sizeof key_line, "Idempotency-Key: %s\r\n", key);
     size_t body_size = body ? strlen(body) : 0;
-    int size = snprintf(head, sizeof head,
-                        "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer t\r\nConnection: close\r\n"
-                        "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
-                        body ? "POST" : "GET", path, h->name, type ? type : "application/json", body_size);
+    int size =
+        snprintf(head, sizeof head,
+                 "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer t\r\nConnection: close\r\n"
+                 "%sContent-Type: %s\r\nContent-Length: %zu\r\n\r\n",
+                 body ? "POST" : "GET", path, h->name, key_line, type ? type : "application/json", body_size);
     assert((size_t)size < sizeof head);
     struct sim_connection *c =
         sim_client(h->world->sim, CLIENT, h->endpoint, listen_and_close, ARRAY_SIZE(listen_and_close));
@@ -231,7 +250,13 @@ static struct sim_connection *request(struct world_host *h, const char *path, co
 
 struct sim_connection *world_post(struct world_host *h, const char *path, const char *type, const char *body)
 {
-    return request(h, path, type, body);
+    return request(h, path, type, NULL, body);
+}
+
+struct sim_connection *world_post_key(struct world_host *h, const char *path, const char *type,
+                                      const char *key, const char *body)
+{
+    return request(h, path, type, key, body);
 }
 
 unsigned world_status(struct sim_connection *c)
@@ -252,7 +277,7 @@ static bool client_ended(void *context)
 
 struct sim_connection *world_ask(struct world_host *h, const char *path, const char *body)
 {
-    struct sim_connection *c = request(h, path, NULL, body);
+    struct sim_connection *c = request(h, path, NULL, NULL, body);
     enum sim_end end = sim_run_until(h->world->sim, client_ended, c);
     assert(end == SIM_DONE);
     (void)end;
@@ -310,6 +335,15 @@ struct registry_app *world_app(const struct world_host *h, const char *app)
     for (unsigned i = 0; i < r->app_count; i++) {
         if (strcmp(r->apps[i]->name, app) == 0)
             return r->apps[i];
+    }
+    abort();
+}
+
+void *world_app_state(const struct world_host *h, const char *app)
+{
+    for (unsigned i = 0; i < h->host->app_count; i++) {
+        if (strcmp(h->host->apps[i].entry.name, app) == 0)
+            return h->host->apps[i].state.state;
     }
     abort();
 }

@@ -19,6 +19,9 @@
  *     /sim/frail   as dst, but is suspended by an event whose data begins with "bad", unless its tally is
  * cured
  *
+ *     /sim/ledger  keeps, in a state with snapshots, what the numbers of its events were (below), and sends
+ * each to next, cloud and log
+ *
  *     /sim/gone    does not load
  *
  * Mistakes of a test, and hosts that do not open, are assertions. */
@@ -27,6 +30,7 @@
 
 #include "host/host.h"
 #include "link/key.h"
+#include "tests/sim/disk.h"
 #include "tests/sim/sim.h"
 
 #define WORLD_HOSTS   4
@@ -51,6 +55,15 @@ struct tally {
 /* The argument of dst and bad; a configuration is given (void *)&tally for it. */
 #define WORLD_TALLY "tally=%p"
 
+/* The state of /sim/ledger. */
+struct ledger {
+    uint64_t count, last; /* events; number of the last */
+    uint64_t disorder;    /* those that were not the number after the one before, the first of all being 1 */
+    uint64_t hash;        /* of all numbers, in their order: ledger_hash of 0 and the first, and so on */
+};
+
+uint64_t ledger_hash(uint64_t hash, uint64_t number);
+
 struct hosts_world;
 
 struct world_host {
@@ -60,9 +73,10 @@ struct world_host {
     char text[8192];     /* the configuration, but for the head that world_start writes */
     const char *without; /* the path of a module that does not load in this life, or NULL */
     struct config config;
-    struct host *host; /* NULL: it does not run */
-    int log_fd;        /* a pipe; lasts over restarts */
-    char log[1 << 16]; /* what it has said; NUL-terminated */
+    struct host *host;     /* NULL: it does not run */
+    struct sim_disk *disk; /* NULL: its store is memory */
+    int log_fd;            /* a pipe; lasts over restarts */
+    char log[1 << 16];     /* what it has said; NUL-terminated */
     size_t log_size;
     uint8_t epoch[16]; /* of its streams in this life */
 };
@@ -82,19 +96,26 @@ void hosts_world_close(struct hosts_world *w);
  * [host], then sections. Not started. */
 struct world_host *world_add_host(struct hosts_world *w, const char *name, const char *address,
                                   const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Gives it a disk, from its next start on: its store is the directory "/store" there, which is empty. Lasts
+ * over restarts; a good one but for its crashes (sim_disk_default). */
+struct sim_disk *world_add_disk(struct world_host *h);
 void world_start(struct world_host *h);
-/* Ends it as a process ends: its connections close, its links' sessions, too; its memory store is lost. */
+/* Ends it as a process ends: its connections close, its links' sessions, too; its memory store is lost. Its
+ * disk is cut off at once (sim_disk_cut_off), and keeps what it was given before. */
 void world_kill(struct world_host *h);
-/* Ends it as a machine ends that loses power: nobody is told. */
+/* Ends it as a machine ends that loses power: nobody is told, and its disk crashes. */
 void world_crash(struct world_host *h);
 /* One that does not run has another address from now on. */
 void world_move(struct world_host *h, const char *address);
-/* Closes it as it stands, with all that is in flight, as after a loop that failed. Its descriptors stay: the
- * world is then freed by sim_free. */
+/* Closes it as it stands, with all that is in flight, as after a loop that failed. Its descriptors stay, but
+ * for those of files: the world is then freed by sim_free. */
 void world_drop(struct world_host *h);
 
 /* A request from the client, on a connection of its own. `type` NULL: application/json. */
 struct sim_connection *world_post(struct world_host *h, const char *path, const char *type, const char *body);
+/* The same with an Idempotency-Key. */
+struct sim_connection *world_post_key(struct world_host *h, const char *path, const char *type,
+                                      const char *key, const char *body);
 /* Of the reply so far; 0: not known yet. */
 unsigned world_status(struct sim_connection *c);
 /* Posts (`body` NULL: gets) and runs until the connection has ended. The connection. */
@@ -112,6 +133,8 @@ bool world_within_limits(const struct world_host *h);
 bool world_host_empty(const struct world_host *h);
 struct outlet *world_outlet(const struct world_host *h, const char *app, const char *output);
 struct registry_app *world_app(const struct world_host *h, const char *app);
+/* What the app is made of; its state is that of the module. NULL: it has none. */
+void *world_app_state(const struct world_host *h, const char *app);
 struct loop *world_loop(const struct world_host *h, const char *thread);
 /* Those that are open, in the order of the configuration; the listener of links. */
 struct link *world_link(const struct world_host *h, unsigned index);

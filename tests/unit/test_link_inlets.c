@@ -47,6 +47,47 @@ static void records_of_a_later_stream_count_once(void **state)
     bench_close(b);
 }
 
+/* What the app knows already comes in pieces: each is told of as it comes. */
+static void duplicates_are_told_of_as_they_come(void **state)
+{
+    (void)state;
+    struct bench *b = bench_open();
+    struct feed first = feed_from(b, ANN, 0, 1);
+    feed_all(&first, RECORDS("a", "b", "c", "d"));
+    settle(b);
+    inlets_begin(&b->peers[ANN].inlets);
+    struct feed second = feed_from(b, ANN, 0, 1);
+    feed_all(&second, RECORDS("a"));
+    settle(b);
+    expect_stored(&second, 1);
+    feed_all(&second, RECORDS("b", "c"));
+    settle(b);
+    expect_stored(&second, 3);
+    feed_all(&second, RECORDS("d", "e"));
+    settle(b);
+    expect_stored(&second, 5);
+    assert_int_equal(seen_count, 5);
+    bench_close(b);
+}
+
+/* The sender has lost records of which it had given the numbers: it begins anew behind them. */
+static void records_that_their_sender_lost_are_passed_over_and_said(void **state)
+{
+    (void)state;
+    struct bench *b = bench_open();
+    struct feed f = feed_from(b, ANN, 0, 1);
+    feed_all(&f, RECORDS("a", "b"));
+    settle(b);
+    feed_end(&f);
+    f = feed_from(b, ANN, 16, 10);
+    feed_all(&f, RECORDS("j", "k"));
+    settle(b);
+    expect_stored(&f, 11);
+    expect_seen(2, "ann/src/out", 10, "j");
+    assert_int_equal(logged(b, "app dash: records of ann/src/out up to 9 that are not here are lost: "), 1);
+    bench_close(b);
+}
+
 static void a_gap_is_refused_with_the_number_that_the_app_has(void **state)
 {
     (void)state;
@@ -368,6 +409,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_reach_their_app_and_stored_numbers_come_back),
         cmocka_unit_test(records_of_a_later_stream_count_once),
+        cmocka_unit_test(duplicates_are_told_of_as_they_come),
+        cmocka_unit_test(records_that_their_sender_lost_are_passed_over_and_said),
         cmocka_unit_test(a_gap_is_refused_with_the_number_that_the_app_has),
         cmocka_unit_test(a_retired_epoch_is_refused),
         cmocka_unit_test(two_peers_with_the_same_names_do_not_mix),

@@ -32,6 +32,9 @@ static int tester_open(void **state, const char *arg, char *error, size_t error_
     return *state ? 0 : 1;
 }
 
+static const struct app_journal_options no_journal = {.durability = DURABILITY_MEMORY};
+static const uint8_t any_epoch[EPOCH_BYTES] = {1};
+
 static int send_filled(struct pure_turn *turn, const char *size_text)
 {
     static uint8_t filled[1 << 20];
@@ -111,7 +114,7 @@ struct bench {
 static void open_app(struct bench *b, struct owned_app *app, struct config_app *config, const char *name)
 {
     *config = (struct config_app){.name = (char *)name, .arg = "", .inbox_bytes = 4 << 20};
-    assert_int_equal(owned_app_init(app, config, &tester, "", &b->loop, &b->log), 0);
+    assert_int_equal(owned_app_init(app, config, &tester, "", &b->loop, &b->log, &no_journal), 0);
     app->entry.inbox.front = &b->other.board;
     app->entry.inbox.front_slot = 0;
 }
@@ -379,7 +382,7 @@ static void an_app_that_does_not_open_answers_that_it_is_suspended(void **state)
     bench_open(&b);
     struct owned_app broken;
     struct config_app config = {.name = "broken", .arg = "broken", .inbox_bytes = 1 << 20};
-    assert_int_equal(owned_app_init(&broken, &config, &tester, "", &b.loop, &b.log), 0);
+    assert_int_equal(owned_app_init(&broken, &config, &tester, "", &b.loop, &b.log, &no_journal), 0);
     broken.entry.inbox.front = &b.other.board;
     assert_string_equal(broken.entry.failure, "it is broken");
     put(&broken, RUN_EVENTS, RECORDS("+1"), 0, 0, "");
@@ -523,7 +526,7 @@ static void an_inner_outlet_delivers_once_in_order_and_holds_for_a_suspended_app
     struct owned_app to;
     struct config_app config;
     open_app(&b, &to, &config, "b");
-    assert_int_equal(owned_app_add_inner(&to, &b.outlet, "e", false), 0);
+    assert_int_equal(owned_app_add_inner(&to, &b.outlet, "e", false, any_epoch), 0);
     for (int i = 0; i < 1000; i++) {
         put(&b.app, RUN_EVENTS, RECORDS("echo", "send 100"), 0, 0, "");
         if (i % 50 == 49)
@@ -550,7 +553,7 @@ static void a_failing_event_is_refused_though_another_inlet_is_busy(void **state
     struct outlet busy;
     open_app(&b, &from, &config, "from");
     open_outlet(&b, &from, &busy);
-    assert_int_equal(owned_app_add_inner(&b.app, &busy, "e", false), 0);
+    assert_int_equal(owned_app_add_inner(&b.app, &busy, "e", false, any_epoch), 0);
     put(&b.app, RUN_EVENTS, RECORDS("fail"), 0, 0, "");
     for (int i = 0; i < 400; i++) { /* always something from the other inlet when a retry is due */
         for (int k = 0; k < 20; k++)
@@ -750,8 +753,8 @@ static void a_cycle_at_a_multiplication_of_one_never_stands_still(void **state)
         struct outlet back;
         open_app(&b, &other, &config, "b");
         open_outlet(&b, &other, &back);
-        assert_int_equal(owned_app_add_inner(&other, &b.outlet, "e", true), 0);
-        assert_int_equal(owned_app_add_inner(&b.app, &back, "e", true), 0);
+        assert_int_equal(owned_app_add_inner(&other, &b.outlet, "e", true, any_epoch), 0);
+        assert_int_equal(owned_app_add_inner(&b.app, &back, "e", true, any_epoch), 0);
         for (int i = 0; i < 1000; i++)
             put(&b.app, RUN_EVENTS, RECORDS("echo 40 bytes for the whole of the unit."), 0, 0, "");
         uint64_t before = 0;
@@ -779,8 +782,8 @@ static void a_cycle_of_full_outlets_goes_on_and_does_not_grow(void **state)
     struct outlet back;
     open_app(&b, &other, &config, "b");
     open_outlet(&b, &other, &back);
-    assert_int_equal(owned_app_add_inner(&other, &b.outlet, "e", true), 0);
-    assert_int_equal(owned_app_add_inner(&b.app, &back, "e", true), 0);
+    assert_int_equal(owned_app_add_inner(&other, &b.outlet, "e", true, any_epoch), 0);
+    assert_int_equal(owned_app_add_inner(&b.app, &back, "e", true, any_epoch), 0);
     char large[241] = "echo";
     memset(large + 4, '.', sizeof large - 5);
     for (int i = 0; i < 1000; i++) {

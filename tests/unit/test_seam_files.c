@@ -1,5 +1,7 @@
-/* What the seam promises of files, asked of each back end that has them. */
+/* What the seam promises of files, asked of all three back ends. Of the simulated one, test_sim_disk.c asks
+ * more. */
 #include "core/files.h"
+#include "tests/sim/disk.h"
 #include "tests/unit/seam_world.h"
 #include "tests/unit/temp_directory.h"
 
@@ -32,9 +34,23 @@ static void done(struct io_op *op, int result, bool more)
     p->over = true;
 }
 
+static void open_simulated_disk(struct store *s)
+{
+    struct sim_disk *disk = sim_disk_new(s->w.sim);
+    sim_host_disk(s->w.sim, "127.0.0.1", disk);
+    sim_disk_make_directory(disk, "/store");
+    s->files = sim_disk_files(disk);
+    s->directory = s->files->backend->open(s->files, AT_FDCWD, "/store", O_RDONLY | O_DIRECTORY, 0);
+    assert_true(s->directory >= 0);
+}
+
 static void open_store(struct store *s, void **state)
 {
     open_world(&s->w, back_end_of(state));
+    if (s->w.sim) {
+        open_simulated_disk(s);
+        return;
+    }
     s->files = files_system();
     s->directory = temp_directory();
 }
@@ -230,7 +246,8 @@ static void a_descriptor_refuses_what_it_was_not_opened_for(void **state)
     fd = run_name(&s, IO_FILE_OPEN, s.directory, "a", O_WRONLY);
     assert_int_equal(run(&s, IO_FILE_READ, fd, got, 4, 0), -EBADF);
     run_close(&s, fd);
-    assert_int_equal(run(&s, IO_FILE_SYNC, -1, NULL, 0, 0), -EBADF);
+    if (!s.w.sim) /* which holds a number that is nobody's for a mistake of ours */
+        assert_int_equal(run(&s, IO_FILE_SYNC, -1, NULL, 0, 0), -EBADF);
     close_store(&s);
 }
 
@@ -296,6 +313,7 @@ static void the_end_of_an_operation_ends_a_wait_without_a_deadline(void **state)
     int fd = make(&s, "a");
     for (unsigned i = 0; i < 20; i++) {
         submit(&s, &p, i % 2 ? IO_FILE_SYNC : IO_FILE_WRITE, fd, "a", 1, i);
+        assert_true(io_wait(s.w.io, 0) >= 0); /* the next one has nothing to hand over */
         for (unsigned n = 0; n < WAITS_MAX && !p.over; n++) {
             if (s.w.sim)
                 wait_once(&s.w);
@@ -376,5 +394,5 @@ static const struct CMUnitTest promises[] = {
 int main(void)
 {
     temp_make();
-    return run_promises_from(EPOLL, promises, ARRAY_SIZE(promises));
+    return run_promises(promises, ARRAY_SIZE(promises));
 }

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#define WORLD_SEGMENT   (UINT64_C(1) << 20)
 #define WORLD_APPS      8
 #define WORLD_BYTES_MAX (4u << 20) /* of a commit */
 #define WORLD_HOST      "10.0.0.1"
@@ -157,7 +158,7 @@ static void world_open_store(struct writer_world *w)
         fail_msg("%s", why);
 }
 
-static int world_replayed(void *context, const struct commit_head *head, const struct frame *frame,
+static int world_replayed(void *context, const struct commit_head *head, const struct journal_frame *frame,
                           struct span sections)
 {
     (void)frame, (void)sections;

@@ -1,0 +1,97 @@
+#include "host/cli_running.h"
+
+#include "host/cli_json.h"
+
+#include <stdlib.h>
+
+int cli_load_config(struct config *config, const char *path)
+{
+    char error[1024];
+    return config_load(config, path, error, sizeof(error)) < 0 ? cli_fail(CLI_USAGE, "%s", error) : 0;
+}
+
+static bool is_token(const char *text)
+{
+    size_t size = strlen(text);
+    for (size_t i = 0; i < size; i++)
+        if (text[i] < '!' || text[i] > '~')
+            return false;
+    return size > 0 && size <= CONFIG_TOKEN_MAX;
+}
+
+int cli_find_running(struct cli_running *running, const struct cli_arguments *arguments)
+{
+    char why[512] = "";
+    memset(running, 0, sizeof(*running));
+    if (arguments->config) {
+        int failed = cli_load_config(&running->config, arguments->config);
+        if (failed != 0)
+            return failed;
+        running->configured = true;
+        cli_endpoint_of_config(&running->endpoint, &running->config);
+    } else {
+        const char *url = arguments->url ? arguments->url : "http://" CONFIG_HTTP;
+        int error = cli_endpoint_of_url(&running->endpoint, url, why, sizeof(why));
+        if (error < 0)
+            return cli_fail(error == PE_NAME_FAILED ? CLI_FAILED : CLI_USAGE, "%s", why);
+    }
+    const char *token = getenv("PURE_HOST_TOKEN");
+    if (token && !running->endpoint.token) {
+        if (!is_token(token))
+            return cli_fail(CLI_USAGE,
+                            "$PURE_HOST_TOKEN: needs 1 to %d printable ASCII characters without "
+                            "spaces",
+                            CONFIG_TOKEN_MAX);
+        running->endpoint.token = token;
+    }
+    return 0;
+}
+
+void cli_forget_running(struct cli_running *running)
+{
+    if (running->configured)
+        config_dispose(&running->config);
+}
+
+/* Why the host refused, as part of an error line: what its {"error":"…"} says, else the body's first line, at
+ * most `size` - 1 printable bytes. */
+static void reason_of(const struct cli_reply *reply, char *line, size_t size)
+{
+    const char *body = reply->body;
+    struct span whole, error;
+    size_t used = 0;
+    if (cli_json_whole(span_of(body, reply->size), &whole) == 0 && cli_json_member(whole, "error", &error)) {
+        cli_json_text(error, line, size);
+        return;
+    }
+    for (; *body && *body != '\n' && *body != '\r' && used + 1 < size; body++)
+        line[used++] = *body < ' ' || *body == 0x7f ? '?' : *body;
+    line[used] = '\0';
+}
+
+const char *cli_remedy(uint16_t status)
+{
+    switch (status) {
+    case 401:
+    case 403:
+        return ": give the configuration with -c, or the token in $PURE_HOST_TOKEN";
+    case 404:
+        return ": pure-host status lists the apps";
+    case 413:
+        return ": the event is larger than max_body or half of the app's inbox";
+    case 500:
+        return ": the host's log says why";
+    case 504:
+        return ": look at the app with pure-host state before you send it again";
+    default:
+        return "";
+    }
+}
+
+int cli_fail_status(const struct cli_reply *reply, const char *what_to_do)
+{
+    char line[401];
+    reason_of(reply, line, sizeof(line));
+    return cli_fail(CLI_FAILED, "the host answered %u%s%s%s", reply->status, line[0] ? " " : "", line,
+                    what_to_do);
+}
