@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #define KIB         1024
-#define CRASH_SEEDS 300
+#define CRASH_SEEDS 200
 
 /* Commits until there is no room any more. */
 static void fill_up(struct writer_world *w, size_t bytes)
