@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #define KIB         1024
-#define CRASH_SEEDS 400
+#define CRASH_SEEDS 200
 
 /* Commits until there is no room any more. */
 static void fill_up(struct writer_world *w, size_t bytes)
@@ -534,7 +534,7 @@ static void what_was_durable_is_found_after_a_crash_and_nothing_else(void **stat
     (void)state;
     for (uint64_t seed = 1; seed <= CRASH_SEEDS; seed++) {
         struct writer_world w;
-        world_open(&w, seed, WORLD_SEGMENT);
+        world_open(&w, seed, seed % 2 ? WORLD_SEGMENT : SEGMENT_BYTES_MIN);
         for (unsigned life = 0; life < 3; life++) {
             w.policy = sim_disk_default;
             world_set_policy(&w);
