@@ -224,7 +224,7 @@ static void put_state(struct owned_app *a, struct frame_buffer *frames)
 static int take_state(struct owned_app *a)
 {
     struct pure_sink *sink = &a->journal.snapshot;
-    sink_clear(sink);
+    sink_init(sink, APP_SNAPSHOT_MAX);
     if (a->state.stateless)
         return 0;
     int failure = a->state.app->snapshot(a->state.state, sink);
@@ -411,7 +411,7 @@ void app_journal_init(struct owned_app *a, const struct app_journal_options *opt
                               .member = {.placed = placed, .durable = durable, .failed = failed},
                               .room.room = room_came};
     timer_init(&j->acks, acks_fired);
-    sink_init(&j->snapshot, APP_SNAPSHOT_MAX);
+    sink_init(&j->snapshot, 0);
     if (!j->on)
         return;
     a->intake.key_stored = key_stored;

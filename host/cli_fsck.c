@@ -15,9 +15,7 @@ static void print_line(void *context, const char *text)
 
 static bool is_damaged(const struct fsck_report *r)
 {
-    return r->damaged_places + r->wrong_seals + r->wrong_frames + r->lost_commits + r->lost_records +
-               r->unexplained >
-           0;
+    return r->damaged_places + r->wrong_seals + r->wrong_frames + r->lost_commits + r->lost_records > 0;
 }
 
 static void print_count(const char *what, uint64_t count)
@@ -28,9 +26,12 @@ static void print_count(const char *what, uint64_t count)
 
 static void print_report(const struct fsck_report *r)
 {
-    printf("%" PRIu64 " segments, %" PRIu64 " bytes, %" PRIu64 " frames\n", r->segments, r->bytes, r->frames);
+    printf("%" PRIu64 " %s, %" PRIu64 " bytes, %" PRIu64 " %s\n", r->segments,
+           r->segments == 1 ? "segment" : "segments", r->bytes, r->frames,
+           r->frames == 1 ? "frame" : "frames");
     if (r->damaged_places > 0)
-        printf("damaged: %" PRIu64 " bytes in %" PRIu64 " places\n", r->damaged_bytes, r->damaged_places);
+        printf("damaged: %" PRIu64 " bytes in %" PRIu64 " %s\n", r->damaged_bytes, r->damaged_places,
+               r->damaged_places == 1 ? "place" : "places");
     print_count("frames whose records are not whole", r->wrong_frames);
     print_count("segments that say wrongly what is in them", r->wrong_seals);
     print_count("commits lost", r->lost_commits);

@@ -43,7 +43,18 @@ static void take_frame(struct log_walk *w, const struct journal_frame *frame)
         w->damaged = true;
 }
 
-static int walk_items(struct log_walk *w, struct scan *scan, uint64_t segment)
+/* Damage that a recovery or a repair has noted is no news. */
+static bool is_noted(const struct segment *segment, uint64_t offset)
+{
+    for (uint32_t i = 0; i < segment->seal.hole_count; i++) {
+        const struct seal_hole *hole = &segment->seal.holes[i];
+        if (offset >= hole->offset && offset - hole->offset < hole->size)
+            return true;
+    }
+    return false;
+}
+
+static int walk_items(struct log_walk *w, struct scan *scan, const struct segment *segment)
 {
     struct scan_item item;
     int error;
@@ -51,24 +62,24 @@ static int walk_items(struct log_walk *w, struct scan *scan, uint64_t segment)
         if (item.kind == SCAN_FRAME) {
             take_frame(w, &item.frame);
         } else if (item.kind == SCAN_DAMAGE) {
-            w->damaged = true;
-            journal_print_damage(&w->print, segment, item.offset, item.size);
+            w->damaged |= !is_noted(segment, item.offset);
+            journal_print_damage(&w->print, segment->number, item.offset, item.size);
         }
     }
     return error;
 }
 
 /* A segment may go while it is looked for: a running host removes what nothing needs. */
-static int walk_segment(struct log_walk *w, uint64_t segment)
+static int walk_segment(struct log_walk *w, const struct segment *segment)
 {
     struct files *files = w->store->options.files;
     char name[SEGMENT_NAME_DIGITS + sizeof SEGMENT_SUFFIX];
     struct scan scan;
-    segment_name(segment, name);
+    segment_name(segment->number, name);
     int fd = files->backend->open(files, w->store->directory, name, O_RDONLY, 0);
     if (fd < 0)
         return fd == -ENOENT ? 0 : fd;
-    int error = scan_init(&scan, files, fd, w->store->id, segment, 0);
+    int error = scan_init(&scan, files, fd, w->store->id, segment->number, 0);
     if (error == 0) {
         error = walk_items(w, &scan, segment);
         scan_dispose(&scan);
@@ -83,7 +94,7 @@ static int walk(struct log_walk *w)
     int status = 0;
     for (uint32_t i = 0; i < w->store->count && status == 0; i++)
         if (seal_find_app(&w->store->segments[i]->seal, w->app))
-            status = walk_segment(w, w->store->segments[i]->number);
+            status = walk_segment(w, w->store->segments[i]);
     return status;
 }
 

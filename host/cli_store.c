@@ -32,7 +32,7 @@ int cli_store_open(struct store *store, const char *path, const struct host_opti
 
 bool cli_store_degraded(const struct store *store)
 {
-    return store->report.damaged_places + store->report.known_places > 0;
+    return store->report.damaged_places > 0;
 }
 
 /* The lock is tried, and given back at once if it is free. */

@@ -9,7 +9,8 @@
 int cli_store_open(struct store *store, const char *path, const struct host_options *options, char *why,
                    size_t why_size);
 
-/* Whether anything of it is damaged, now or since an earlier recovery. */
+/* Whether opening found damage that no recovery and no repair has noted yet. Segments that were ended in
+ * order are not read for that: fsck reads all. */
 bool cli_store_degraded(const struct store *store);
 
 /* Whether a process, most likely a host, has the store at `path` open to write. */

@@ -10,7 +10,8 @@
 #define CLOSE_NS     (1 * NS_PER_S)    /* for open requests */
 #define DRAIN_NS     (2 * NS_PER_S)    /* and then for what the inboxes and outlets hold */
 #define THREADS_NS   (1 * NS_PER_S)    /* and then for the threads to end, among it */
-#define END_NS       (500 * NS_PER_MS) /* in each loop, for what it has in flight to end */
+#define END_NS       (500 * NS_PER_MS) /* in each loop, for what it has in flight to end, */
+#define DISK_NS      (900 * NS_PER_MS) /* or, where that is on a disk */
 #define LOG_NS       (300 * NS_PER_MS) /* and then for the last lines; and as long for their copy */
 #define JOIN_POLL_NS (1 * NS_PER_MS)
 
@@ -201,12 +202,13 @@ static int end_outlets(struct host_thread *t)
 {
     stop_outlets(t);
     host_stop_journal(t);
-    uint64_t ends_ns = t->loop.now_ns + END_NS;
+    uint64_t ends_ns = t->loop.now_ns + (host_journal_stopped(t) ? END_NS : DISK_NS);
     int error = 0;
     while (error == 0 && !(outlets_ended(t) && host_journal_stopped(t)) && t->loop.now_ns < ends_ns) {
         timer_set(&t->loop.timers, &t->end_timer, ends_ns);
         error = loop_step(&t->loop);
     }
+    t->unfinished = !host_journal_stopped(t);
     return error;
 }
 
@@ -273,6 +275,18 @@ static bool stop_threads(struct host *h)
     return left == 0;
 }
 
+/* A disk that takes too long is not waited for: what it has not taken was not acknowledged. */
+static bool journals_written(struct host *h)
+{
+    bool written = true;
+    for (unsigned i = 1; i < h->thread_count; i++)
+        written = written && !h->threads[i].unfinished;
+    if (!written)
+        log_line(&front_thread(h)->log, LOG_WARNING,
+                 "the store's disk takes too long: the process ends without it; what was acknowledged is there");
+    return written;
+}
+
 /* A loop that cannot wait any more has ended: the host cannot go on without it. */
 static int thread_failure(struct host *h)
 {
@@ -321,10 +335,12 @@ int host_run(struct host *h)
         if (error == 0)
             error = thread_failure(h);
     }
-    bool ended = stop_threads(h);
+    bool ended = stop_threads(h), written = journals_written(h);
     finish_log(h);
     if (!ended)
         _exit(1); /* the thread stands on the host's memory and the module's code */
+    if (!written)
+        _exit(error < 0); /* so does what the kernel still has to write */
     return error;
 }
 

@@ -448,11 +448,13 @@ static void hand_over(struct journal_writer *w, uint64_t now_ns)
 
 /* --- rounds --- */
 
-/* The next segment is wanted before it is needed: from the middle of the current one on. */
+/* The next segment is wanted before it is needed: from the middle of the current one on, or once that has no
+ * room for a turn (which in a small one is earlier). */
 static void look_ahead(struct journal_writer *w)
 {
     uint64_t whole = w->options.store->options.segment_bytes;
-    if (!w->segment || w->at > w->room / 2 || w->room < whole)
+    bool short_of_room = w->at + filling_frames(w)->size + turn_margin(w) + JOURNAL_RESERVE_BYTES > w->room;
+    if (!w->segment || w->at > w->room / 2 || w->room < whole || short_of_room)
         segments_make(w, 0);
 }
 

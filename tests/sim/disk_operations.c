@@ -248,6 +248,8 @@ static uint64_t between(struct sim *sim, uint64_t min, uint64_t max)
 
 uint64_t file_ready_ns(struct sim *sim, const struct io_op *op)
 {
+    if (op->fd < 0)
+        return sim->now_ns;
     const struct sim_disk_policy *p = &file_disk(sim, op)->policy;
     uint64_t takes = between(sim, p->operation_min_ns, p->operation_max_ns);
     bool transfers = op->kind == IO_FILE_READ || op->kind == IO_FILE_WRITE;
@@ -261,6 +263,8 @@ uint64_t file_ready_ns(struct sim *sim, const struct io_op *op)
 
 int file_perform(struct sim *sim, struct io_op *op)
 {
+    if (op->fd < 0)
+        return -EBADF;
     struct open_file *file = file_of(sim, op);
     struct inode *inode = file->inode;
     bool named = op->kind == IO_FILE_OPEN || op->kind == IO_FILE_UNLINK;
@@ -305,6 +309,8 @@ static void abandon_write(struct open_file *file, const struct io_op *op)
 
 void file_abandon(struct sim *sim, struct io_op *op)
 {
+    if (op->fd < 0)
+        return;
     struct open_file *file = file_of(sim, op);
     if (op->kind == IO_FILE_WRITE) {
         abandon_write(file, op);
@@ -320,8 +326,9 @@ void file_abandon(struct sim *sim, struct io_op *op)
 static void cut_off_thread(struct sim_thread *t, const struct sim_disk *disk)
 {
     for (size_t i = 0; i < t->op_count; i++) {
-        if (file_kind(t->ops[i]) && file_disk(t->sim, t->ops[i]) == disk)
-            file_abandon(t->sim, t->ops[i]);
+        struct io_op *op = t->ops[i];
+        if (file_kind(op) && op->fd >= 0 && file_disk(t->sim, op) == disk)
+            file_abandon(t->sim, op);
     }
 }
 

@@ -18,9 +18,11 @@ static struct sim_thread *thread_of(struct io *io)
 
 static struct descriptor *descriptor_of(struct sim_thread *t, const struct io_op *op)
 {
-    /* A close of no descriptor is legal: EBADF, as from any kernel. */
-    static struct descriptor none = {.kind = FD_SOCKET}; /* never written */
-    return op->kind == IO_CLOSE && op->fd < 0 ? &none : descriptor_get(t->sim, op->fd);
+    /* A close of no descriptor, or a file operation on none, is legal: EBADF, as from any kernel. */
+    static struct descriptor none = {.kind = FD_SOCKET}, no_file = {.kind = FD_FILE}; /* never written */
+    if (op->fd < 0 && file_kind(op))
+        return &no_file;
+    return op->fd < 0 && op->kind == IO_CLOSE ? &none : descriptor_get(t->sim, op->fd);
 }
 
 static struct end *end_of(struct sim_thread *t, const struct io_op *op)
@@ -46,7 +48,7 @@ static void check_contract(struct sim_thread *t, const struct io_op *op)
            "a kind that fits");
     assert((op->kind == IO_CLOSE || file_kind(op) == (descriptor_of(t, op)->kind == FD_FILE)) &&
            "a kind that fits");
-    assert((!file_kind(op) || !t->host->disk || file_disk(t->sim, op) == t->host->disk) &&
+    assert((!file_kind(op) || op->fd < 0 || !t->host->disk || file_disk(t->sim, op) == t->host->disk) &&
            "a file of this host's disk");
     assert((op->kind != IO_CLOSE || descriptor_of(t, op)->in_flight == 0) &&
            "closed with operations in flight");

@@ -93,17 +93,23 @@ static inline void segments_commit(struct segments *s, const char *app, uint64_t
     segments_write(s);
 }
 
+static inline void segments_empty(const char *path)
+{
+    DIR *directory = opendir(path);
+    if (!directory)
+        return;
+    for (struct dirent *entry; (entry = readdir(directory));)
+        unlinkat(dirfd(directory), entry->d_name, 0);
+    closedir(directory);
+}
+
 static inline void segments_remove(struct segments *s)
 {
-    DIR *directory = opendir(s->directory);
-    char path[400];
-    for (struct dirent *entry; directory && (entry = readdir(directory));) {
-        snprintf(path, sizeof path, "%s/%s", s->directory, entry->d_name);
-        unlink(path);
-    }
-    closedir(directory);
-    snprintf(path, sizeof path, "%s/damaged", s->directory);
-    rmdir(path);
+    char damaged[64];
+    snprintf(damaged, sizeof damaged, "%s/damaged", s->directory);
+    segments_empty(damaged);
+    rmdir(damaged);
+    segments_empty(s->directory);
     assert_int_equal(rmdir(s->directory), 0);
     frame_buffer_dispose(&s->frames);
 }

@@ -82,28 +82,21 @@ static inline void wait_a_little(struct world *w)
         wait_once(w);
 }
 
-/* Each promise once a back end from `first` on, named for it: "uring: nobody_listening_refuses". */
-static inline int run_promises_from(enum back_end first, const struct CMUnitTest *promises, size_t count)
+/* Each promise once a back end, named for it: "uring: nobody_listening_refuses". */
+static inline int run_promises(const struct CMUnitTest *promises, size_t count)
 {
     static const char *const names[BACK_ENDS] = {"sim", "epoll", "uring"};
     static char texts[BACK_ENDS * 64][100];
     struct CMUnitTest tests[BACK_ENDS * 64];
-    size_t all = (BACK_ENDS - first) * count;
     assert_true(count <= 64);
-    for (size_t i = 0; i < all; i++) {
-        size_t back_end = first + i / count;
+    for (size_t i = 0; i < BACK_ENDS * count; i++) {
         tests[i] = promises[i % count];
-        snprintf(texts[i], sizeof texts[i], "%s: %s", names[back_end], tests[i].name);
+        snprintf(texts[i], sizeof texts[i], "%s: %s", names[i / count], tests[i].name);
         tests[i].name = texts[i];
-        tests[i].initial_state = (void *)(uintptr_t)back_end;
+        tests[i].initial_state = (void *)(uintptr_t)(i / count);
     }
     alarm(120); /* a wake that is lost hangs a wait without a deadline */
-    return _cmocka_run_group_tests("seam", tests, all, NULL, NULL);
-}
-
-static inline int run_promises(const struct CMUnitTest *promises, size_t count)
-{
-    return run_promises_from(SIMULATED, promises, count);
+    return _cmocka_run_group_tests("seam", tests, BACK_ENDS * count, NULL, NULL);
 }
 
 #endif

@@ -238,6 +238,86 @@ static void an_app_that_nobody_knows_is_a_failure(void **state)
     assert_non_null(strstr(said, "nonexistent/s"));
 }
 
+/* --- fsck --- */
+
+static int fsck(const struct segments *s, char *said, size_t size, const char *option)
+{
+    struct fake fake = {0};
+    return run(&fake, said, size, WORDS("fsck", s->directory, option));
+}
+
+static void fsck_of_a_store_that_is_whole_says_clean(void **state)
+{
+    (void)state;
+    struct segments s;
+    char said[4000], wanted[400];
+    segments_make(&s);
+    segments_begin(&s, 1);
+    segments_commit(&s, "counter", 1, "five");
+    assert_int_equal(fsck(&s, said, sizeof said, NULL), CLI_DONE);
+    snprintf(wanted, sizeof wanted, "1 segment, %u bytes, 2 frames\nclean\n", (unsigned)s.at);
+    assert_string_equal(said, wanted);
+    segments_remove(&s);
+}
+
+static void fsck_says_what_is_damaged_and_repairs_it_once(void **state)
+{
+    (void)state;
+    struct segments s;
+    char said[4000];
+    segments_make(&s);
+    segments_begin(&s, 1);
+    uint64_t damaged = s.at;
+    segments_commit(&s, "counter", 1, "five");
+    segments_commit(&s, "counter", 2, "six");
+    segments_put(&s, 1, "\xff", 1, damaged + 60);
+    assert_int_equal(fsck(&s, said, sizeof said, NULL), CLI_DEGRADED);
+    assert_non_null(strstr(said, "damaged: 152 bytes in 1 place\n"));
+    assert_non_null(strstr(said, "commits lost: 1\n"));
+    assert_non_null(strstr(said, " is damaged: pure-host fsck --repair makes it clean\n"));
+    assert_int_equal(fsck(&s, said, sizeof said, "--repair"), CLI_DONE);
+    assert_non_null(strstr(said, "\nrepaired\n"));
+    assert_int_equal(fsck(&s, said, sizeof said, NULL), CLI_DONE);
+    assert_non_null(strstr(said, "\nclean\n"));
+    assert_int_equal(show_log(&s, said, sizeof said, NULL, NULL),
+                     CLI_DONE); /* what is lost stays to be seen */
+    assert_string_equal(said, "- segment 1, offset 64: 152 bytes are damaged\n" SECOND);
+    segments_remove(&s);
+}
+
+static void fsck_leaves_a_store_alone_that_a_host_has(void **state)
+{
+    (void)state;
+    struct segments s;
+    char said[4000], path[100];
+    segments_make(&s);
+    segments_begin(&s, 1);
+    uint64_t damaged = s.at;
+    segments_commit(&s, "counter", 1, "five");
+    segments_commit(&s, "counter", 2, "six");
+    segments_put(&s, 1, "\xff", 1, damaged + 60);
+    snprintf(path, sizeof path, "%s/lock", s.directory);
+    int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(flock(lock, LOCK_EX | LOCK_NB), 0);
+    assert_int_equal(fsck(&s, said, sizeof said, NULL), CLI_DEGRADED);
+    assert_non_null(strstr(said, "end the host that runs with it, then pure-host fsck --repair\n"));
+    assert_int_equal(fsck(&s, said, sizeof said, "--repair"), CLI_FAILED);
+    assert_non_null(strstr(said, ": a running host has it open: end the host first\n"));
+    close(lock);
+    segments_remove(&s);
+}
+
+static void fsck_of_what_is_no_store_is_a_failure(void **state)
+{
+    (void)state;
+    struct fake fake = {0};
+    char said[1000];
+    assert_int_equal(run(&fake, said, sizeof said, WORDS("fsck", "/nonexistent/s")), CLI_FAILED);
+    assert_non_null(
+        strstr(said, "pure-host: /nonexistent/s cannot be examined: No such file or directory\n"));
+    assert_int_equal(run(&fake, said, sizeof said, WORDS("fsck", "/dev/null")), CLI_FAILED);
+}
+
 /* --- with a configuration --- */
 
 struct configured {
@@ -383,6 +463,10 @@ int main(void)
         cmocka_unit_test(damage_is_shown_in_its_place_and_ends_with_status_4),
         cmocka_unit_test(a_write_that_was_not_finished_is_no_damage),
         cmocka_unit_test(an_app_that_nobody_knows_is_a_failure),
+        cmocka_unit_test(fsck_of_a_store_that_is_whole_says_clean),
+        cmocka_unit_test(fsck_says_what_is_damaged_and_repairs_it_once),
+        cmocka_unit_test(fsck_leaves_a_store_alone_that_a_host_has),
+        cmocka_unit_test(fsck_of_what_is_no_store_is_a_failure),
         cmocka_unit_test(an_app_of_the_configuration_may_have_nothing_yet),
         cmocka_unit_test(check_finds_a_store_that_can_be_used_or_made),
         cmocka_unit_test(check_names_a_store_that_cannot_be_used),

@@ -40,6 +40,7 @@ static struct storm {
     struct hosts_world world;
     struct sim *sim;
     struct world_host *one, *two;
+    struct sim_disk_policy disks[2];
     struct random random; /* of the plan; the world has its own */
     uint64_t events;      /* that will be posted */
     uint32_t data_bytes;  /* of the largest event */
@@ -115,10 +116,20 @@ static void add_hosts(void)
                            "[app b]\nmodule = /sim/ledger\n[app c]\nmodule = /sim/ledger\n"
                            "[peer one]\nkey = %s\napps = b\n",
                            s.world.keys[0]);
-    struct sim_disk_policy policy = disk_of_seed();
-    sim_disk_set(world_add_disk(s.one), &policy);
-    policy = disk_of_seed();
-    sim_disk_set(world_add_disk(s.two), &policy);
+    for (unsigned i = 0; i < 2; i++) {
+        world_add_disk(&s.world.hosts[i]);
+        s.disks[i] = disk_of_seed();
+    }
+}
+
+/* A start is not one on a disk that fails just then: there, nothing can be done but to say so. */
+static void start(struct world_host *h)
+{
+    struct sim_disk_policy policy = s.disks[h->index];
+    policy.write_error = policy.read_error = policy.no_space = 0;
+    sim_disk_set(h->disk, &policy);
+    world_start(h);
+    sim_disk_set(h->disk, &s.disks[h->index]);
 }
 
 static void open_storm(uint64_t seed)
@@ -133,8 +144,8 @@ static void open_storm(uint64_t seed)
     for (uint64_t i = 1; i <= s.events; i++)
         s.hashes[i] = ledger_hash(s.hashes[i - 1], i);
     add_hosts();
-    world_start(s.one);
-    world_start(s.two);
+    start(s.one);
+    start(s.two);
     s.crash_at_ns = sim_now_ns(s.sim) + below(2 * NS_PER_S);
 }
 
@@ -241,9 +252,9 @@ static void start_what_is_due(void)
 {
     uint64_t now_ns = sim_now_ns(s.sim);
     if (!s.one->host && now_ns >= s.start_one_ns)
-        world_start(s.one);
+        start(s.one);
     if (!s.two->host && now_ns >= s.start_two_ns)
-        world_start(s.two);
+        start(s.two);
 }
 
 /* --- the client --- */
@@ -331,6 +342,17 @@ static const char *storm(uint64_t seed)
         for (unsigned i = 0; i < s.world.host_count; i++) {
             world_logged(&s.world.hosts[i], "");
             fprintf(stderr, "--- log of %s\n%s", s.world.hosts[i].name, s.world.hosts[i].log);
+        }
+        struct registry_app *a = s.one->host ? world_app(s.one, "a") : NULL;
+        fprintf(stderr, "%llu requests repeated; a: condition %d, stored %llu, %llu bytes in its inbox\n",
+                (unsigned long long)felt.repeats, a ? atomic_load(&a->report.condition) : -1,
+                (unsigned long long)(a ? counter_read(&a->report.stored) : 0),
+                (unsigned long long)(a ? registry_app_held(a) : 0));
+        for (unsigned i = 0; s.one->host && i < s.one->host->owner_count; i++) {
+            struct journal_writer *w = &s.one->host->journals[i].writer;
+            fprintf(stderr, "writer %u: batch %llu due %llu writing %d seg %d at %llu room %llu waiters %d buf %zu cond %d wanting %d now %llu\n", i,
+                (unsigned long long)w->batch, (unsigned long long)w->due_ns, w->writing, w->segment != NULL,
+                (unsigned long long)w->at, (unsigned long long)w->room, w->waiters != NULL, w->buffers[w->batch%2].size, w->condition, w->task.wanting, (unsigned long long)sim_now_ns(s.sim));
         }
         for (unsigned i = 0; s.one->host && i < 3; i++) {
             static const char *const names[] = {"next", "cloud", "log"};

@@ -144,7 +144,7 @@ static void world_open_store(struct writer_world *w)
         fail_msg("%s", why);
 }
 
-static int world_replayed(void *context, const struct commit_head *head, const struct frame *frame,
+static int world_replayed(void *context, const struct commit_head *head, const struct journal_frame *frame,
                           struct span sections)
 {
     (void)frame, (void)sections;
