@@ -344,8 +344,9 @@ static void say_tail(struct store *s, const struct segment *segment, const struc
  * segment is read again at the next start. */
 static void seal_segment(struct store *s, struct segment *segment, const struct survey *v, bool kept)
 {
-    bool empty = segment->seal.app_count == 0 && segment->seal.hole_count == 0 && segment->named == 0;
-    if (!s->options.read_only && v->error == 0 && kept && !empty)
+    bool empty = segment->seal.app_count == 0 && segment->seal.hole_count == 0 && segment->named == 0 &&
+                 v->tail_bytes == 0;
+    if (!s->options.read_only && v->error == 0 && kept && !empty && segment->end > 0)
         damage_write_seal(s, segment);
 }
 

@@ -90,7 +90,8 @@ static int survey_all(struct surveying *w, struct scan *scan, const struct segme
 }
 
 int survey_segment(struct store *s, const struct segment *segment, uint64_t from, bool note,
-                   void (*each)(void *context, const struct journal_frame *frame), void *context, struct survey *v)
+                   void (*each)(void *context, const struct journal_frame *frame), void *context,
+                   struct survey *v)
 {
     *v = (struct survey){.end = from};
     seal_init(&v->stored);
@@ -102,6 +103,8 @@ int survey_segment(struct store *s, const struct segment *segment, uint64_t from
     int error = 0;
     if (fd >= 0) {
         struct scan scan;
+        if (!s->options.read_only)
+            (void)files->backend->refresh(files, fd); /* what is lost then was not acknowledged */
         v->error = scan_init(&scan, files, fd, s->id, segment->number, from);
         if (v->error == 0) {
             error = survey_all(&w, &scan, segment);

@@ -392,11 +392,11 @@ static int note_frames(struct journal_writer *w, const struct frame_buffer *b)
     for (size_t at = 0; at < b->size && error == 0;) {
         const uint8_t *head = b->data + at;
         struct journal_frame frame = {.kind = head[12],
-                              .size = load_u32(head + 8),
-                              .store = w->options.store->id,
-                              .segment = w->segment->number,
-                              .offset = w->at + at,
-                              .batch = w->at};
+                                      .size = load_u32(head + 8),
+                                      .store = w->options.store->id,
+                                      .segment = w->segment->number,
+                                      .offset = w->at + at,
+                                      .batch = w->at};
         frame.payload = span_of(head + FRAME_HEAD, frame.size - FRAME_HEAD - head[13]);
         if (frame.kind == FRAME_COMMIT || frame.kind == FRAME_SNAPSHOT)
             error = seal_note(&w->segment->seal, &frame);

@@ -1,5 +1,8 @@
 /* Frames, and that nothing else is ever taken for one. */
+#include "journal/crc32c.h"
 #include "tests/unit/journal_frames.h"
+
+#include <endian.h>
 
 /* --- the buffer --- */
 
@@ -181,6 +184,84 @@ static void a_frame_of_another_place_or_store_is_none(void **state)
     frame_buffer_dispose(&b);
 }
 
+/* What no writer writes, with a CRC that is right. */
+static void a_head_that_cannot_be_is_none_whatever_its_crc(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t at;
+        uint64_t value;
+        size_t size;
+    } wrong[] = {
+        {0, FRAME_MAGIC + 1, 4},
+        {8, 0, 4},
+        {8, FRAME_HEAD - 8, 4},
+        {8, FRAME_HEAD + 4, 4},
+        {12, 0, 1},
+        {12, 5, 1},
+        {13, 8, 1},
+        {14, 1, 1},
+        {15, 1, 1},
+        {16, 0, 8},
+        {24, SEGMENT + 1, 8},
+        {32, PLACE + 8, 8},
+        {40, PLACE + 8, 8},
+        {40, PLACE - 1, 8},
+    };
+    struct frame_buffer b;
+    struct journal_frame frame;
+    const struct section section = key_section();
+    frame_buffer_init(&b);
+    put_commit(&b, &section, 1);
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+        frames_place(&b, STORE, SEGMENT, PLACE);
+        uint8_t *copy = copy_of(span_of(b.data, b.size));
+        uint64_t value = htole64(wrong[i].value);
+        memcpy(copy + wrong[i].at, &value, wrong[i].size);
+        uint32_t size;
+        memcpy(&size, copy + 8, 4);
+        uint32_t crc = htole32(crc32c(0, copy + 8, le32toh(size) >= 8 ? le32toh(size) - 8 : 0));
+        memcpy(copy + 4, &crc, 4);
+        assert_int_equal(frame_read(span_of(copy, b.size), 0, SEGMENT, PLACE, &frame), FRAME_INVALID);
+        free(copy);
+    }
+    frame_buffer_dispose(&b);
+}
+
+/* A frame of its head alone has no room for padding. */
+static void padding_lies_behind_the_head(void **state)
+{
+    (void)state;
+    struct frame_buffer b;
+    struct journal_frame frame;
+    frame_buffer_init(&b);
+    frame_begin(&b, FRAME_SNAPSHOT);
+    assert_int_equal(frame_end(&b), 0);
+    b.data[13] = 7;
+    frames_place(&b, STORE, SEGMENT, PLACE);
+    assert_int_equal(frame_read(span_of(b.data, b.size), STORE, SEGMENT, PLACE, &frame), FRAME_INVALID);
+    frame_buffer_dispose(&b);
+}
+
+/* Refused by what it says: nobody reads so much for it. */
+static void a_size_over_the_limit_is_refused_by_the_head_alone(void **state)
+{
+    (void)state;
+    struct frame_buffer b;
+    struct journal_frame frame;
+    const struct section section = key_section();
+    frame_buffer_init(&b);
+    put_commit(&b, &section, 1);
+    frames_place(&b, STORE, SEGMENT, PLACE);
+    for (uint32_t over = 0; over < 2; over++) {
+        uint32_t size = htole32(FRAME_MAX + FRAME_ALIGN * over);
+        memcpy(b.data + 8, &size, 4);
+        assert_int_equal(frame_read(span_of(b.data, b.size), STORE, SEGMENT, PLACE, &frame),
+                         over ? FRAME_INVALID : FRAME_MORE);
+    }
+    frame_buffer_dispose(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +273,9 @@ int main(void)
         cmocka_unit_test(every_bit_counts),
         cmocka_unit_test(a_part_of_a_frame_asks_for_more),
         cmocka_unit_test(a_frame_of_another_place_or_store_is_none),
+        cmocka_unit_test(a_head_that_cannot_be_is_none_whatever_its_crc),
+        cmocka_unit_test(padding_lies_behind_the_head),
+        cmocka_unit_test(a_size_over_the_limit_is_refused_by_the_head_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -254,9 +254,9 @@ static void a_segment_begins_without_a_write_of_its_own(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, 4 * SEGMENT_BYTES_MIN);
     world_run_ready(&w);
-    fill_segments(&w, 20 * KIB, 4);
+    fill_segments(&w, 80 * KIB, 4);
     assert_int_equal(counter_read(&w.writer.counters.full), 0);
     assert_true(counter_read(&w.writer.counters.slowest_ns) < 2 * NS_PER_MS);
     for (unsigned i = 0; i < WORLD_APPS; i++)
