@@ -94,7 +94,7 @@ crash() {
     echo "        replay: make check-crash PART=$scenario KILLS=$KILLS SEED=$SEED"
     # shellcheck disable=SC2086
     "$build/live/crash" kills "$build/pure-host" "$SEED" "$KILLS" $((60 + 2 * KILLS)) $hosts "$@" |
-        tee crash.log | sed 's/^/        /'
+        tee crash.log | sed -u 's/^/        /'
     return "${PIPESTATUS[0]}"
 }
 
@@ -116,8 +116,172 @@ lossy() {
         crash "$build/live/lossyfs" disk.one disk.two
 }
 
+# --- a disk without room, or broken ---
+
+#     crash post ──→ A: relay ── link ──→ B: ledger       A's store is on the disk of lossyfs
+disk_under_load() {
+    needs_lossyfs
+    lossy_disk || failed "no disk"
+    two_hosts
+    sed -i 's|^store = .*|store = disk/store\nsegment = 256K|' A.conf
+    echo 'queue = 64K' >>A.conf # what is beyond is on the disk only
+    sed -i 's|^store = .*|store = store.B|' B.conf
+}
+
+# post FROM TO BYTES COUNT: in the background, to A; each request goes again until it is acknowledged.
+post() {
+    "$build/live/crash" post "${url[A]##*:}" relay "$@" >posted 2>>posted.log &
+    pid[poster]=$!
+}
+
+acknowledged() {
+    tail -n 1 posted 2>/dev/null
+}
+
+acknowledges() { # NUMBER
+    [ "$(($(acknowledged)))" -ge "$1" ]
+}
+
+suspended() {
+    [[ $(web "$1" /status) == *'"condition":"suspended"'* ]]
+}
+
+refuses() {
+    local code reply
+    http "$1" /apps/relay/events/e 0
+    [ "$code" = 503 ]
+}
+
+whole() { # NUMBER: B has all up to there, and nothing twice or in disorder
+    local last
+    last=$(ledger B last)
+    [ "$((last))" -ge "$1" ] && holds B 1 "$last"
+}
+
+full() {
+    local taken
+    disk_under_load
+    tell lossy limit $((16 << 20)) >/dev/null
+    start A
+    post 1 20000 500 20
+    within 10 acknowledges 2000 || failed "nothing is taken"
+    cat /dev/zero >disk/filler 2>/dev/null
+    expect "a full disk: the host says so, in one line" within 20 said A 'no place on the disk: No space left' 1
+    taken=$(settled acknowledged)
+    expect "and takes no more: $taken of 20000" [ "$taken" -lt 20000 ]
+    start B
+    expect "what was stored before goes out meanwhile" within 20 reaches B "$taken"
+    slay B
+    slay A
+    cat /dev/zero >>disk/filler 2>/dev/null
+    start A
+    start B
+    expect "it starts with a full disk, and nothing is lost" within 20 whole "$taken"
+    rm disk/filler
+    expect "once there is room, it goes on by itself" within 30 acknowledges 20000
+    expect "everything is there, once and in order" within 20 holds B 1 20000
+    expect "it ends in time" stop A
+}
+
+broken() {
+    local taken
+    disk_under_load
+    start B
+    start A
+    post 1 1000000 100 20
+    within 10 reaches B 500 || failed "nothing gets to B"
+    tell lossy fail 1 >/dev/null
+    expect "a sync fails: the host says so, in one line" within 10 said A 'writing failed: Input/output error' 1
+    expect "its app takes no more events, and the status says so" within 5 suspended A
+    expect "events are refused" refuses A
+    expect "the health says so" eval '! healthy A'
+    taken=$(settled acknowledged)
+    expect "what was acknowledged goes out all the same" within 10 whole "$taken"
+    slay A
+    tell lossy cut "$SEED" >/dev/null
+    tell lossy on >/dev/null
+    start A
+    expect "a start after a power cut recovers" within 20 acknowledges $((taken + 2000))
+    tell lossy readonly 1 >/dev/null
+    expect "a disk that is read-only: nothing more is acknowledged" eval '[ "$(settled acknowledged)" -gt 0 ]'
+    taken=$(acknowledged)
+    expect "what was acknowledged goes out all the same" within 10 whole "$taken"
+    tell lossy readonly 0 >/dev/null
+    if suspended A; then
+        slay A
+        start A
+    fi
+    expect "it goes on when the disk is writable again" within 20 acknowledges $((taken + 2000))
+    slay poster
+    expect "everything is there, once and in order" within 20 whole "$(acknowledged)"
+    expect "it ends in time" stop A
+    "$build/pure-host" fsck disk/store >fsck.log 2>&1 # its exit status tells of what the broken disk has lost
+    expect "fsck reads the store: $(tail -n 1 fsck.log)" [ -s fsck.log ]
+}
+
+# --- far more than memory ---
+
+MEMORY_KB=65536
+
+# Where there is a hierarchy of cgroups v2 with memory that is ours to divide, the kernel sets the limit. Sets `limit`.
+limit_memory() {
+    local group=/sys/fs/cgroup/pure-crash-$$
+    limit="as measured: no cgroup v2 with a memory controller can be made here"
+    printf '#!/bin/sh\nexec prlimit --nofile=64:64 "$@"\n' >limited
+    if grep -qsw memory /sys/fs/cgroup/cgroup.subtree_control && mkdir $group 2>/dev/null; then
+        echo $((MEMORY_KB * 1024)) >$group/memory.max
+        echo 0 >$group/memory.swap.max 2>/dev/null
+        sed -i "2i echo \$\$ >$group/cgroup.procs" limited
+        limit="by memory.max"
+        trap 'slay_all; rmdir '$group EXIT
+    fi
+    chmod +x limited
+    with[A]=./limited
+}
+
+# Prints every 0.1 s what memory A has of its own: what maps files is the kernel's to take.
+sample_memory() {
+    while sed -n 's/^Rss\(Anon\|Shmem\):[^0-9]*\([0-9]*\).*/\2/p' "/proc/$1/status" 2>/dev/null | awk '{n += $1} END {print n; exit NR == 0}'; do
+        rest 0.1
+    done
+}
+
+# The most of lines $2 to $3 of file $1.
+most() {
+    sed -n "$2,$3p" "$1" | sort -n | tail -n 1
+}
+
+backlog() {
+    local records=$((BACKLOG_MIB * 64)) begun now samples
+    [ "$(df --output=avail -m . | tail -n 1)" -gt $((BACKLOG_MIB * 2)) ] || skipped "no $((BACKLOG_MIB * 2)) MiB on the disk"
+    two_hosts
+    sed -i 's|^store = .*|store = store.A|' A.conf
+    echo 'backlog = 4G' >>A.conf
+    start A
+    post 1 "$records" 16384 60
+    expect "$BACKLOG_MIB MiB are taken while the receiver is away" within 100 acknowledges "$records"
+    slay A
+    limit_memory
+    see_now
+    begun=$now
+    start A
+    see_now
+    expect "ready after $((now - begun)) ms, with 64 descriptors" [ $((now - begun)) -lt 10000 ]
+    sample_memory "${pid[A]}" >memory &
+    pid[sampler]=$!
+    start B
+    expect "all of it gets to the receiver, once and in order" within 100 holds B 1 "$records"
+    see_now
+    samples=$(wc -l <memory)
+    expect "at most $(most memory 1 '$') KiB of memory, $limit" [ "$(most memory 1 '$')" -lt $MEMORY_KB ]
+    expect "the second half of the way takes no more than the first" \
+        [ "$(most memory $((samples / 2)) '$')" -le $(($(most memory 1 $((samples / 2))) + 4096)) ]
+    expect "the segments go" within 20 eval '[ "$(ls store.A | grep -c journal$)" -le 6 ]'
+    expect "it ends in time" stop A
+}
+
 parts=("$@")
-[ $# -gt 0 ] || parts=(kills lossy)
+[ $# -gt 0 ] || parts=(kills lossy full broken backlog)
 status=0
 for i in "${!parts[@]}"; do
     part=${parts[$i]}
