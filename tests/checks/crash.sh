@@ -61,7 +61,8 @@ ledger_app() {
     printf '[app %s]\nmodule = %s/live/ledger.so\n' "$1" "$build"
 }
 
-# What crash.c draws: one sends over all three kinds of outlets. $1, $2: their stores.
+# What crash.c draws: one sends over all three kinds of outlets. $1, $2: their stores. Queues and backlogs are
+# small, so that records are on the disk only and come back from there, and `a` waits for room now and then.
 ledgers() {
     local one_port two_port
     key one
@@ -77,9 +78,9 @@ ledgers() {
     {
         ledger_app a
         ledger_app d
-        printf '[output a.link]\nlink = 127.0.0.1:%d\nkey = %s\napp = b\n' "$link_port" "${public[two]}"
-        printf '[output a.wire]\nwire = http://127.0.0.1:%d\nmode = pure\napp = c\n' "$two_port"
-        printf '[output a.inner]\ninner = d\n'
+        printf '[output a.link]\nlink = 127.0.0.1:%d\nkey = %s\napp = b\nqueue = 128K\nbacklog = 1M\n' "$link_port" "${public[two]}"
+        printf '[output a.wire]\nwire = http://127.0.0.1:%d\nmode = pure\napp = c\nqueue = 128K\nbacklog = 4M\n' "$two_port"
+        printf '[output a.inner]\ninner = d\nqueue = 128K\n'
     } >>one.conf
     {
         ledger_app b

@@ -533,6 +533,8 @@ static void kill_round(void)
         pump(draw(40000) * MS / 1000);
         slay_those(victims);
     }
+    if (draw(4) == 0) /* the other one goes on meanwhile */
+        pump(draw(600) * MS);
     start_those(victims);
     judge();
 }
