@@ -1,6 +1,8 @@
 #!/bin/bash
-# crash.sh VARIANT [PART…]: hosts with stores, which are killed, lose their power, run out of disk (make VARIANT=…
-# all live lossy). Prints "ok", "FAILED" or "skipped" a line for each promise, which check.sh counts; exit status 1 if
+# shellcheck disable=SC2317,SC2016,SC2015,SC2034,SC2154,SC1091,SC2086 # parts are called by their names, eval gets
+# its text as it is, lib.sh has its part of the variables
+# crash.sh VARIANT [PART…]: hosts with stores, which are killed, lose their power, run out of disk (make check-crash
+# builds what it needs). Prints "ok", "FAILED" or "skipped" a line for each promise, which check.sh counts; exit status 1 if
 # one failed. What is left of a part that failed stays in build/VARIANT/crash/PART.
 #
 #     kills    two hosts are killed KILLS times; tests/live/crash.c posts, kills and judges
@@ -281,19 +283,28 @@ backlog() {
     expect "it ends in time" stop A
 }
 
+# What lossyfs leaves behind if it is killed; in a namespace of its own it would go by itself, later.
+unmount() {
+    local at
+    for at in "$@"; do
+        grep -qs " $PWD/$at fuse" /proc/mounts || continue
+        umount -l "$at" 2>/dev/null || fusermount3 -uqz "$at"
+    done
+}
+
 parts=("$@")
 [ $# -gt 0 ] || parts=(kills lossy full broken backlog)
 status=0
 for i in "${!parts[@]}"; do
     part=${parts[$i]}
     rm -rf "${work:?}/$part"
-    mkdir "$work/$part"
+    mkdir "$work/$part" || exit
     (
         scenario=$part
         next_port=$((base_port + 20 * i))
         cd "$work/$part" || exit
-        trap slay_all EXIT
+        trap 'slay_all; unmount disk disk.one disk.two probe' EXIT
         "$part"
-    ) || status=1
+    ) && rm -rf "${work:?}/$part" || status=1
 done
 exit $status

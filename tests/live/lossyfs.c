@@ -22,7 +22,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -62,7 +61,7 @@ static struct lossyfs {
     struct entry *entries;
     size_t count, room;
     size_t limit;
-    uint64_t syncs, failing;
+    uint64_t failing; /* so many syncs are still to fail */
     bool off, read_only;
     uint64_t random;
 } fs;
@@ -211,7 +210,6 @@ static void copy_sector(struct node *node, size_t sector, size_t bytes)
 static int sync_range(struct node *node, size_t from, size_t to)
 {
     bool fails = fs.failing > 0;
-    fs.syncs++;
     fs.failing -= fails;
     for (size_t sector = from / SECTOR; sector * SECTOR < to; sector++) {
         if (node->dirty[sector] && !fails)
@@ -231,7 +229,6 @@ static int sync_file(struct node *node)
 
 static int sync_names(const struct node *directory)
 {
-    fs.syncs++;
     if (fs.failing > 0) {
         fs.failing--;
         return EIO;
@@ -315,6 +312,14 @@ static int refused(bool changes)
     return fs.off ? EIO : changes && fs.read_only ? EROFS : 0;
 }
 
+/* Answers with the error, if there is one. */
+static bool failed(fuse_req_t request, int error)
+{
+    if (error)
+        fuse_reply_err(request, error);
+    return error != 0;
+}
+
 static void attributes_of(struct node *node, struct stat *status)
 {
     *status = (struct stat){.st_ino = node == &fs.root ? FUSE_ROOT_ID : (ino_t)(uintptr_t)node,
@@ -341,10 +346,8 @@ static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
     int error = refused(false);
     if (error == 0 && (!entry || !entry->live))
         error = ENOENT;
-    if (error) {
-        fuse_reply_err(request, error);
+    if (failed(request, error))
         return;
-    }
     struct fuse_entry_param param = entry_for(entry->live);
     fuse_reply_entry(request, &param);
 }
@@ -362,9 +365,7 @@ static void getattr(fuse_req_t request, fuse_ino_t ino, struct fuse_file_info *f
     struct stat status;
     (void)file;
     attributes_of(node_of(ino), &status);
-    if (refused(false))
-        fuse_reply_err(request, refused(false));
-    else
+    if (!failed(request, refused(false)))
         fuse_reply_attr(request, &status, 0);
 }
 
@@ -375,10 +376,8 @@ static void setattr(fuse_req_t request, fuse_ino_t ino, struct stat *to, int whi
     int error = refused(true);
     if (error == 0 && (which & FUSE_SET_ATTR_SIZE))
         error = resize(node, (size_t)to->st_size);
-    if (error) {
-        fuse_reply_err(request, error);
+    if (failed(request, error))
         return;
-    }
     if (which & FUSE_SET_ATTR_MODE)
         node->mode = (node->mode & S_IFMT) | (unsigned)(to->st_mode & 07777);
     getattr(request, ino, file);
@@ -390,10 +389,8 @@ static void open_file(fuse_req_t request, fuse_ino_t ino, struct fuse_file_info 
     int error = refused((file->flags & O_ACCMODE) != O_RDONLY);
     if (error == 0 && (file->flags & O_TRUNC))
         error = resize(node, 0);
-    if (error) {
-        fuse_reply_err(request, error);
+    if (failed(request, error))
         return;
-    }
     file->direct_io = 1;
     node->opens++;
     fuse_reply_open(request, file);
@@ -406,10 +403,8 @@ static void create(fuse_req_t request, fuse_ino_t parent, const char *name, mode
     int error = refused(true);
     if (error == 0)
         error = add(node_of(parent), name, false, mode, &node);
-    if (error) {
-        fuse_reply_err(request, error);
+    if (failed(request, error))
         return;
-    }
     struct fuse_entry_param param = entry_for(node);
     file->direct_io = 1;
     node->opens++;
@@ -422,10 +417,8 @@ static void make_directory(fuse_req_t request, fuse_ino_t parent, const char *na
     int error = refused(true);
     if (error == 0)
         error = add(node_of(parent), name, true, mode, &node);
-    if (error) {
-        fuse_reply_err(request, error);
+    if (failed(request, error))
         return;
-    }
     struct fuse_entry_param param = entry_for(node);
     fuse_reply_entry(request, &param);
 }
@@ -456,10 +449,8 @@ static void read_file(fuse_req_t request, fuse_ino_t ino, size_t size, off_t off
     const struct content *live = &node_of(ino)->live;
     size_t at = (size_t)offset;
     (void)file;
-    if (refused(false)) {
-        fuse_reply_err(request, refused(false));
+    if (failed(request, refused(false)))
         return;
-    }
     size_t left = at < live->size ? live->size - at : 0;
     fuse_reply_buf(request, left ? (const char *)live->bytes + at : NULL, size < left ? size : left);
 }
@@ -481,9 +472,7 @@ static void write_file(fuse_req_t request, fuse_ino_t ino, const char *bytes, si
         if (error == 0 && (file->flags & (O_DSYNC | O_SYNC)) && node->safe.size < end)
             set_size(&node->safe, end);
     }
-    if (error)
-        fuse_reply_err(request, error);
-    else
+    if (!failed(request, error))
         fuse_reply_write(request, size);
 }
 
@@ -528,9 +517,7 @@ static void list(fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset, 
             break;
         used += takes;
     }
-    if (refused(false))
-        fuse_reply_err(request, refused(false));
-    else
+    if (!failed(request, refused(false)))
         fuse_reply_buf(request, buffer, used);
     free(buffer);
 }
@@ -579,8 +566,6 @@ static void command(const char *line)
         printf("ok\n"), fs.failing = number;
     else if (sscanf(line, "readonly %llu", &number) == 1)
         printf("ok\n"), fs.read_only = number != 0;
-    else if (strcmp(line, "syncs\n") == 0)
-        printf("%" PRIu64 "\n", fs.syncs);
     else
         printf("unknown: %s", line);
 }
