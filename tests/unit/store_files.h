@@ -16,7 +16,7 @@
 struct memory_file {
     char name[96]; /* empty: no file; "damaged/…": in that directory */
     uint8_t *data;
-    size_t size;
+    size_t size, room;
     uint64_t bad_from, bad_to; /* reads that touch these bytes fail */
     bool locked, directory;
     uint64_t syncs;
@@ -130,11 +130,13 @@ static inline int64_t memory_read(struct files *f, int fd, void *data, uint64_t 
 
 static inline void memory_resize(struct memory_file *file, size_t size)
 {
-    uint8_t *data = realloc(file->data, size + 1);
-    assert(data != NULL);
+    if (size > file->room) {
+        file->room = size > 2 * file->room ? size : 2 * file->room;
+        file->data = realloc(file->data, file->room);
+        assert(file->data != NULL);
+    }
     if (size > file->size)
-        memset(data + file->size, 0, size - file->size);
-    file->data = data;
+        memset(file->data + file->size, 0, size - file->size);
     file->size = size;
 }
 
@@ -250,10 +252,11 @@ static inline void memory_copy(struct memory_files *to, const struct memory_file
         to->file[i] = *file;
         to->file[i].locked = false;
         to->file[i].data = NULL;
-        to->file[i].size = 0;
-        memory_resize(&to->file[i], file->size);
-        if (file->size > 0)
+        to->file[i].size = to->file[i].room = 0;
+        if (file->size > 0) {
+            memory_resize(&to->file[i], file->size);
             memcpy(to->file[i].data, file->data, file->size);
+        }
     }
 }
 
