@@ -197,6 +197,11 @@ storms: deps-check
 	@$(MAKE) $(B)/tests/test_hosts_links_storm
 	@$(B)/tests/test_hosts_links_storm $(FIRST) $(SEEDS)
 
+# The long run of crashes of whole hosts; check has some dozens of seeds.
+crashes: deps-check
+	@$(MAKE) $(B)/tests/test_hosts_crash_storm
+	@$(B)/tests/test_hosts_crash_storm $(FIRST) $(SEEDS)
+
 # The long run of the kills; check has a few of them.
 check-crash: deps-crash
 	@$(MAKE) all live $(B)/live/lossyfs
@@ -209,7 +214,7 @@ format: deps-check
 	clang-format-14 -i $$(find core journal uring link wire host tests experiments -name '*.[ch]')
 
 clean:
-	rm -rf build
+	rm -rf build docs/examples/demo.store
 
 # --- installing ---
 
@@ -257,6 +262,7 @@ help:
 	@echo "make bench      BENCH=wires-1,wires-4 picks, ROUNDS=5; rows in build/bench.jsonl"
 	@echo "make fuzz       every fuzzer for FUZZ_S=$(FUZZ_S) seconds"
 	@echo "make storms     FIRST=$(FIRST) SEEDS=$(SEEDS): hosts with links under all faults, seed by seed"
+	@echo "make crashes    FIRST=$(FIRST) SEEDS=$(SEEDS): hosts that crash, with their disks, seed by seed"
 	@echo "make check-crash KILLS=$(KILLS) SEED= PART=kills|lossy|full|broken|backlog: killed, without power, without room"
 	@echo "make install    DESTDIR= PREFIX=$(PREFIX)"
 	@echo "make deb        a Debian package in build/"
@@ -266,7 +272,7 @@ help:
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
-.PHONY: all tests live fuzzers run check check-fast check-crash fuzz storms format clean install deb help
+.PHONY: all tests live fuzzers run check check-fast check-crash fuzz storms crashes format clean install deb help
 .PHONY: deps-build deps-check deps-crash deps-bench deps-deb
 .DEFAULT_GOAL := all
 .SECONDARY:

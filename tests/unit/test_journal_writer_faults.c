@@ -23,8 +23,8 @@ static void a_full_disk_makes_apps_wait_until_it_is_freed(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
-    w.policy.capacity_bytes = 7 * SEGMENT_BYTES_MIN / 2;
+    world_open(&w, 1, WORLD_SEGMENT);
+    w.policy.capacity_bytes = 7 * WORLD_SEGMENT / 2;
     world_set_policy(&w);
     fill_up(&w, 50 * KIB);
     world_run_ready(&w);
@@ -56,8 +56,8 @@ static void a_full_disk_empties_itself(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
-    w.policy.capacity_bytes = 7 * SEGMENT_BYTES_MIN / 2;
+    world_open(&w, 1, WORLD_SEGMENT);
+    w.policy.capacity_bytes = 7 * WORLD_SEGMENT / 2;
     world_set_policy(&w);
     world_run_ready(&w);
     fill_up(&w, 50 * KIB);
@@ -84,8 +84,8 @@ static void a_start_on_a_full_disk_can_still_let_segments_go(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, 4 * SEGMENT_BYTES_MIN);
-    w.policy.capacity_bytes = 10 * SEGMENT_BYTES_MIN;
+    world_open(&w, 1, 4 * WORLD_SEGMENT);
+    w.policy.capacity_bytes = 10 * WORLD_SEGMENT;
     world_set_policy(&w);
     world_run_ready(&w);
     fill_up(&w, 500 * KIB);
@@ -194,7 +194,7 @@ static void nothing_is_unlinked_once_the_store_has_failed(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     world_run_ready(&w);
     for (unsigned i = 0; w.begun < 3 || !world_is_ready(&w); i++) {
         world_commit(&w.apps[0], 50 * KIB, 0);
@@ -286,7 +286,7 @@ static void nothing_is_left_of_segments_that_could_not_be_made(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 50; seed++) {
         struct writer_world w;
-        world_open(&w, seed, SEGMENT_BYTES_MIN);
+        world_open(&w, seed, WORLD_SEGMENT);
         w.policy.no_space = 600;
         world_set_policy(&w);
         world_run(&w, 20 * NS_PER_S);
@@ -303,7 +303,7 @@ static void short_writes_go_on(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     w.policy.short_write = 800;
     world_set_policy(&w);
     world_run_ready(&w);
@@ -420,7 +420,7 @@ static void it_stops_at_any_moment(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 300; seed++) {
         struct writer_world w;
-        world_open(&w, seed, SEGMENT_BYTES_MIN);
+        world_open(&w, seed, WORLD_SEGMENT);
         struct random *r = sim_random(w.sim);
         w.policy = sim_disk_default;
         world_set_policy(&w);
@@ -445,7 +445,7 @@ static void it_stops_on_a_disk_that_is_full_or_failing(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 300; seed++) {
         struct writer_world w;
-        world_open(&w, seed, SEGMENT_BYTES_MIN);
+        world_open(&w, seed, WORLD_SEGMENT);
         struct random *r = sim_random(w.sim);
         w.policy = sim_disk_default;
         world_set_policy(&w);
@@ -513,7 +513,7 @@ static void what_was_durable_is_found_after_a_crash_and_nothing_else(void **stat
     (void)state;
     for (uint64_t seed = 1; seed <= CRASH_SEEDS; seed++) {
         struct writer_world w;
-        world_open(&w, seed, SEGMENT_BYTES_MIN);
+        world_open(&w, seed, WORLD_SEGMENT);
         for (unsigned life = 0; life < 3; life++) {
             w.policy = sim_disk_default;
             world_set_policy(&w);
