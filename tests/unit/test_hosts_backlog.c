@@ -80,9 +80,8 @@ static void a_backlog_beyond_the_queue_outlives_restarts(const char *queue, size
         world_start(one);
         uint64_t all = 0;
         for (unsigned life = 0; life < 3; life++) {
-            assert_int_equal(numbers_post_all(one, "a", (struct numbers){all + 1, 1000, bytes}, 100,
-                                              PATIENCE_NS),
-                             1000);
+            assert_int_equal(
+                numbers_post_all(one, "a", (struct numbers){all + 1, 1000, bytes}, 100, PATIENCE_NS), 1000);
             all += 1000;
             assert_true(ledger_await(one, "d", all, PATIENCE_NS));
             assert_true(world_within_limits(one));
@@ -180,7 +179,8 @@ static void without_a_backlog_the_queue_alone_counts(void **state)
 
 /* --- segments go, and never too early --- */
 
-/* Whatever of its unlinks a crash undoes, and whenever it comes: no record is delivered twice, none is lost. */
+/* Whatever of its unlinks a crash undoes, and whenever it comes: no record is delivered twice, none is lost.
+ */
 static void a_crash_while_segments_go_loses_nothing(void **state)
 {
     (void)state;
@@ -222,8 +222,8 @@ static void a_store_in_use_does_not_grow(void **state)
     world_start(two);
     unsigned most = 0;
     for (uint64_t i = 0; i < 40; i++) {
-        assert_int_equal(numbers_post_all(one, "a", (struct numbers){1 + 100 * i, 100, 900}, 100, PATIENCE_NS),
-                         100);
+        assert_int_equal(
+            numbers_post_all(one, "a", (struct numbers){1 + 100 * i, 100, 900}, 100, PATIENCE_NS), 100);
         sim_run_for(world.sim, 100 * NS_PER_MS);
         unsigned count = store_files(one, ".journal", NULL);
         most = count > most ? count : most;

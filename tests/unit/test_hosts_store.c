@@ -257,7 +257,8 @@ static void what_an_interval_loses_was_not_sent(void **state)
     assert_true(lost > 0 && lost < 10);
 }
 
-/* A receiver of durability `interval` that loses what it had said is stored: it says how much, and goes on. */
+/* A receiver of durability `interval` that loses what it had said is stored: it says how much, and goes on.
+ */
 static void a_receiver_of_an_interval_says_what_it_lost(void **state)
 {
     (void)state;
