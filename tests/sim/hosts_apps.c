@@ -141,6 +141,13 @@ uint64_t ledger_hash(uint64_t hash, uint64_t number)
     return (hash ^ number) * UINT64_C(0x100000001b3) + 1;
 }
 
+static uint64_t events_given;
+
+uint64_t ledger_events_given(void)
+{
+    return events_given;
+}
+
 static int ledger_open(void **state, const char *arg, char *error, size_t error_size)
 {
     (void)arg, (void)error, (void)error_size;
@@ -152,6 +159,7 @@ static int ledger_event(void *state, struct pure_turn *turn, const struct pure_e
 {
     struct ledger *l = state;
     uint64_t number = number_of(event);
+    events_given++;
     l->disorder += number != l->last + 1;
     l->hash = ledger_hash(l->hash, number);
     l->last = number;

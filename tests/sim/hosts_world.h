@@ -66,6 +66,8 @@ struct ledger {
 };
 
 uint64_t ledger_hash(uint64_t hash, uint64_t number);
+/* How many events all ledgers of this process were given, ever: also those of a replay. */
+uint64_t ledger_events_given(void);
 
 struct hosts_world;
 
