@@ -157,6 +157,24 @@ static void space_that_is_freed_by_others_is_enough(void **state)
     hosts_world_close(&world);
 }
 
+/* A start makes small segments first; on a slow disk that takes longer than the pause between tries. */
+static void space_on_a_slow_disk_is_noticed(void **state)
+{
+    (void)state;
+    open_hosts(7);
+    struct sim_disk_policy policy = sim_disk_default;
+    policy.sync_min_ns = policy.sync_max_ns = 2 * NS_PER_S;
+    policy.capacity_bytes = 200 << 10; /* not a whole one */
+    sim_disk_set(one->disk, &policy);
+    world_start(one);
+    sim_run_for(world.sim, 30 * NS_PER_S);
+    policy.capacity_bytes = 0;
+    sim_disk_set(one->disk, &policy);
+    sim_run_for(world.sim, 20 * NS_PER_S);
+    assert_int_equal(numbers_post_all(one, "a", (struct numbers){1, 1, 0}, 1, 20 * NS_PER_S), 1);
+    hosts_world_close(&world);
+}
+
 /* Both disks: the receiver cannot store, so it says nothing is stored; the sender keeps it. */
 static void a_receiver_with_a_full_disk_takes_nothing_and_loses_nothing(void **state)
 {
@@ -289,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_full_disk_survives_restarts),
         cmocka_unit_test(a_disk_full_to_its_last_block_survives_restarts),
         cmocka_unit_test(space_that_is_freed_by_others_is_enough),
+        cmocka_unit_test(space_on_a_slow_disk_is_noticed),
         cmocka_unit_test(a_receiver_with_a_full_disk_takes_nothing_and_loses_nothing),
         cmocka_unit_test(a_stop_with_a_full_disk_ends_in_time),
         cmocka_unit_test(a_write_that_fails_suspends_and_says_so_and_goes_on_delivering),
