@@ -209,6 +209,38 @@ static void a_stop_with_a_full_disk_ends_in_time(void **state)
     hosts_world_close(&world);
 }
 
+/* A file system that was remounted read-only, under a host that runs and under one that starts. */
+static void a_read_only_disk_delivers_and_loses_nothing(void **state)
+{
+    (void)state;
+    for (unsigned restart = 0; restart < 2; restart++) {
+        open_hosts(8 + restart);
+        world_start(one);
+        uint64_t acked = go_on(1, 500);
+        sim_run_for(world.sim, 3 * NS_PER_S);
+        if (restart)
+            assert_true(world_stop(one) < 5 * NS_PER_S);
+        struct sim_disk_policy policy = sim_disk_default;
+        policy.read_only = true;
+        sim_disk_set(one->disk, &policy);
+        if (restart)
+            world_start(one);
+        unsigned status = numbers_post(one, "a", NULL, (struct numbers){acked + 1, 1, 500}, PATIENCE_NS);
+        assert_true(status >= 500);
+        world_start(two);
+        assert_true(ledger_await(two, "b", acked, PATIENCE_NS));
+        assert_true(ledger_await(two, "c", acked, PATIENCE_NS));
+        assert_true(output_await(one, "a", "next", acked, PATIENCE_NS));
+        assert_true(world_stop(one) < 5 * NS_PER_S);
+        sim_disk_set(one->disk, &sim_disk_default);
+        world_start(one);
+        assert_true(ledger_is(one, "a", acked));
+        assert_all_have(go_on(acked + 1, 20));
+        assert_int_equal(world_logged(one, "lost"), 0);
+        hosts_world_close(&world);
+    }
+}
+
 /* --- failing --- */
 
 static void fail_writes(struct world_host *h)
@@ -310,6 +342,7 @@ int main(void)
         cmocka_unit_test(space_on_a_slow_disk_is_noticed),
         cmocka_unit_test(a_receiver_with_a_full_disk_takes_nothing_and_loses_nothing),
         cmocka_unit_test(a_stop_with_a_full_disk_ends_in_time),
+        cmocka_unit_test(a_read_only_disk_delivers_and_loses_nothing),
         cmocka_unit_test(a_write_that_fails_suspends_and_says_so_and_goes_on_delivering),
         cmocka_unit_test(a_receiver_whose_disk_fails_gets_it_again),
         cmocka_unit_test(reads_that_fail_for_a_while_lose_nothing),
