@@ -177,6 +177,22 @@ static void without_a_backlog_the_queue_alone_counts(void **state)
     a_full_backlog_makes_the_app_wait("queue = 64K\nbacklog = 0\n", 64 * 1024 / 2 / 512, 64 * 1024 / 500);
 }
 
+/* What can never have room is refused, and the app goes on; what has just room is taken. */
+static void a_request_larger_than_the_backlog_is_refused(void **state)
+{
+    (void)state;
+    add_hosts(2, "queue = 16K\nbacklog = 64K\n");
+    world_start(one);
+    unsigned status = numbers_post(one, "a", NULL, (struct numbers){1, 200, 500}, PATIENCE_NS);
+    assert_true(status >= 400 && status != 503);
+    assert_true(ledger_is(one, "a", 0));
+    assert_int_equal(numbers_post(one, "a", NULL, (struct numbers){1, 100, 500}, PATIENCE_NS), 200);
+    assert_true(world_within_limits(one));
+    world_start(two);
+    assert_all_have(100);
+    hosts_world_close(&world);
+}
+
 /* --- segments go, and never too early --- */
 
 /* Whatever of its unlinks a crash undoes, and whenever it comes: no record is delivered twice, none is lost.
@@ -245,6 +261,7 @@ int main(void)
         cmocka_unit_test(a_backlog_drains_through_ends_of_both_hosts),
         cmocka_unit_test(the_app_goes_on_until_its_backlog_is_full),
         cmocka_unit_test(without_a_backlog_the_queue_alone_counts),
+        cmocka_unit_test(a_request_larger_than_the_backlog_is_refused),
         cmocka_unit_test(a_crash_while_segments_go_loses_nothing),
         cmocka_unit_test(a_store_in_use_does_not_grow),
     };
