@@ -91,7 +91,7 @@ static void add_found(void *context, const struct store_sends *sends)
     if (start->error < 0)
         return;
     b->segments[b->segment_end++] =
-        (struct backlog_segment){sends->segment, sends->offset, sends->first, sends->last};
+        (struct backlog_segment){sends->segment, sends->offset, sends->first, sends->last, sends->offset};
     b->beyond += sends->bytes;
 }
 
@@ -250,7 +250,7 @@ void backlog_placed(struct backlog *b, uint64_t segment, uint64_t offset)
     if (last && last->segment == segment) {
         last->last = b->sent;
     } else {
-        struct backlog_segment next = {segment, offset, b->placed + 1, b->sent};
+        struct backlog_segment next = {segment, offset, b->placed + 1, b->sent, offset};
         if (add_segment(b, &next) < 0)
             log_line(b->options.log, LOG_ERROR, "output %s.%s: no memory to remember segment %llu",
                      b->options.outlet->app, b->options.outlet->output, (ull)segment);
@@ -361,6 +361,16 @@ static const struct backlog_segment *segment_with(const struct backlog *b, uint6
             return &b->segments[i];
     }
     return NULL;
+}
+
+bool backlog_find(const struct backlog *b, uint64_t number, uint64_t *segment, uint64_t *offset)
+{
+    const struct backlog_segment *s = segment_with(b, number);
+    if (!s || s->first > number)
+        return false;
+    *segment = s->segment;
+    *offset = s->begin;
+    return true;
 }
 
 void backlog_pump(struct backlog *b)

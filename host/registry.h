@@ -7,6 +7,7 @@
 #include "core/loop.h"
 #include "core/outlet.h"
 #include "host/config.h"
+#include "host/dead_request.h"
 #include "host/inbox.h"
 #include "link/link.h"
 #include "link/link_listener.h"
@@ -39,6 +40,8 @@ struct registry_app {
     struct inbox inbox; /* from the front */
     struct inbox links; /* from the listener of links; all zero where no peer may send to the app */
     struct app_report report;
+    enum app_durability durability; /* DURABILITY_MEMORY: nothing of it is on the disk. Never changes */
+    struct dead_request dead;
     char failure[256]; /* why it is suspended from the start (its module), or ""; never changes */
 };
 

@@ -168,6 +168,14 @@ void store_each_sends(struct store *s, const char *app, const char *output, uint
 
 /* --- holds --- */
 
+bool store_has(struct store *s, uint64_t number)
+{
+    pthread_mutex_lock(&s->mutex);
+    bool has = store_find(s, number) != NULL;
+    pthread_mutex_unlock(&s->mutex);
+    return has;
+}
+
 void store_hold(struct store *s, uint64_t number)
 {
     pthread_mutex_lock(&s->mutex);
