@@ -70,6 +70,14 @@ static int system_sync(struct files *f, int fd)
     return (int)result_of(TEMP_FAILURE_RETRY(fsync(fd)));
 }
 
+/* The kernel drops pages that are not to be written: those of writes that failed among them. */
+static int refresh(struct files *f, int fd)
+{
+    int error = system_sync(f, fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    return error;
+}
+
 static int system_make_directory(struct files *f, int directory, const char *name, unsigned mode)
 {
     (void)f;
@@ -141,6 +149,7 @@ static const struct files_backend backend = {
     .read = system_read,
     .write = system_write,
     .sync = system_sync,
+    .refresh = refresh,
     .make_directory = system_make_directory,
     .list = system_list,
     .unlink = system_unlink,

@@ -19,6 +19,10 @@ struct files_backend {
     /* All of it, or an error. Durable after sync. */
     int64_t (*write)(struct files *f, int fd, const void *data, uint64_t size, uint64_t offset);
     int (*sync)(struct files *f, int fd); /* of a file, or of a directory: its names */
+    /* What is read from now on is what the disk has. What was written and is not durable becomes so first, or
+     * is lost: after a write that failed, caches show what the disk never got, and a later sync is no help
+     * (fsync(2), EIO). An error says that something could not be made durable. */
+    int (*refresh)(struct files *f, int fd);
     int (*make_directory)(struct files *f, int directory, const char *name, unsigned mode);
     /* `each` of all names but "." and ".."; in no order; it must not call back. */
     int (*list)(struct files *f, int fd, void (*each)(void *context, const char *name), void *context);

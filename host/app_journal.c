@@ -79,8 +79,9 @@ static void put_cursor(struct frame_buffer *frames, const struct stream_cursor *
 
 static void put_inner(struct frame_buffer *frames, const struct inner_inlet *inner)
 {
-    struct section section = {.type = SECTION_CURSOR,
-                              .cursor = {.identity = span_text(inner->source), .stored = inner->given.records}};
+    struct section section = {
+        .type = SECTION_CURSOR,
+        .cursor = {.identity = span_text(inner->source), .stored = inner->given.records}};
     memcpy(section.cursor.epoch, inner->epoch, EPOCH_BYTES);
     commit_put(frames, &section);
 }

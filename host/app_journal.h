@@ -11,8 +11,8 @@
  * That receivers have stored something is journaled with the app's next frame, or after ACKS_NS in one of its
  * own: losing it means to send again what they know.
  *
- * Part of struct owned_app; functions take that. Without a store, or with durability `memory`, nothing here is
- * in use (`on` is false). */
+ * Part of struct owned_app; functions take that. Without a store, or with durability `memory`, nothing here
+ * is in use (`on` is false). */
 #ifndef PURE_HOST_APP_JOURNAL_H
 #define PURE_HOST_APP_JOURNAL_H
 
@@ -29,7 +29,7 @@ struct owned_app;
 
 /* What the host gives each app whose turns are journaled. */
 struct app_journal_options {
-    struct store *store; /* NULL: none */
+    struct store *store;           /* NULL: none */
     struct journal_writer *writer; /* the owner's */
     struct journal_reader *reader; /* the owner's */
     const uint64_t *begun;         /* segments that the writer has begun: counts up */
@@ -41,7 +41,7 @@ struct app_journal_options {
 /* An output as the journal knows it; also one that the configuration no longer has. */
 struct journal_output {
     char name[JOURNAL_NAME_MAX + 1];
-    uint64_t sent, stored; /* as found at the start */
+    uint64_t sent, stored;   /* as found at the start */
     struct backlog *backlog; /* NULL: the configuration has no such output; its records are held */
     struct output_dead dead;
     struct journal_output *next;
@@ -86,13 +86,14 @@ void app_journal_dispose(struct owned_app *a);
 
 /* The `each` of store_replay, for this app. 0; PE_APP_FAILED: the state could not be rebuilt, PE_JOURNAL, a
  * negative errno. What there is besides the state is put back in any case. */
-int app_journal_restore(struct owned_app *a, const struct commit_head *head, const struct journal_frame *frame,
-                        struct span sections);
+int app_journal_restore(struct owned_app *a, const struct commit_head *head,
+                        const struct journal_frame *frame, struct span sections);
 /* After the last: the state is whole. 0 or a negative error of it. */
 int app_journal_restored(struct owned_app *a);
 
 /* An outlet of the app gets its backlog, and starts where it was. 0 or -ENOMEM. */
-int app_journal_add_output(struct owned_app *a, struct outlet *outlet, uint64_t limit, struct backlog **backlog);
+int app_journal_add_output(struct owned_app *a, struct outlet *outlet, uint64_t limit,
+                           struct backlog **backlog);
 /* How far the app has taken an inner outlet that ends here, "APP.OUTPUT"; 0: it has taken nothing. */
 uint64_t app_journal_source(const struct owned_app *a, const char *name, const uint8_t epoch[EPOCH_BYTES]);
 /* After all outputs are added: says which the configuration no longer has, and holds what they have. */

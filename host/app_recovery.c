@@ -150,8 +150,8 @@ static int note_segment(struct app_journal *j, uint64_t segment)
     return 0;
 }
 
-int app_journal_restore(struct owned_app *a, const struct commit_head *head, const struct journal_frame *frame,
-                        struct span sections)
+int app_journal_restore(struct owned_app *a, const struct commit_head *head,
+                        const struct journal_frame *frame, struct span sections)
 {
     struct app_journal *j = &a->journal;
     if (frame->kind == FRAME_SNAPSHOT)
@@ -184,7 +184,8 @@ int app_journal_add_output(struct owned_app *a, struct outlet *outlet, uint64_t 
 {
     struct app_journal *j = &a->journal;
     struct journal_output *o = output_of(a, span_text(outlet->output));
-    if (!o || !(o->backlog = aligned_alloc(CACHE_LINE, (sizeof *o->backlog + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE)))
+    if (!o || !(o->backlog = aligned_alloc(CACHE_LINE,
+                                           (sizeof *o->backlog + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE)))
         return -ENOMEM;
     struct backlog_options options = {.outlet = outlet,
                                       .limit = limit,

@@ -71,10 +71,8 @@ int app_state_keep(struct app_state *s, const struct events *events)
 
 static int give_again(struct app_state *s, struct pure_turn *turn, const struct events *events)
 {
-    struct pure_event event = {.name = events->event,
-                               .source = events->source,
-                               .number = events->first,
-                               .time_ms = events->time_ms};
+    struct pure_event event = {
+        .name = events->event, .source = events->source, .number = events->first, .time_ms = events->time_ms};
     const uint8_t *at = events->bytes.data, *end = at + events->bytes.size;
     for (uint64_t i = 0; i < events->records; i++, event.number++) {
         struct span data;

@@ -209,7 +209,8 @@ void backlog_frame(struct backlog *b, struct frame_buffer *frames)
                                       .first = b->sent + 1,
                                       .records = queued + b->spill_records};
         if (queued > 0)
-            sends.bytes = span_of(ring_memory_at(&q->memory, b->framed.bytes), q->tail.bytes - b->framed.bytes);
+            sends.bytes =
+                span_of(ring_memory_at(&q->memory, b->framed.bytes), q->tail.bytes - b->framed.bytes);
         commit_put_sends(frames, &sends, span_of(b->spill, b->spill_size));
         b->sent += sends.records;
         set_beyond(b, b->beyond + b->spill_size);

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define DESCRIPTORS                                                                                         \
-    64                  /* besides those of threads, wires and clients: the log, lookups, refusals, modules \
-                         */
-#define FRONT_TASKS   2 /* besides one an app: the front's own, the log writer */
-#define JOURNAL_TASKS 2 /* of an owner's journal, besides one an app: its writer, its reader */
+#define DESCRIPTORS                                                                                          \
+    64                   /* besides those of threads, wires and clients: the log, lookups, refusals, modules \
+                          */
+#define FRONT_TASKS    2 /* besides one an app: the front's own, the log writer */
+#define JOURNAL_TASKS  2 /* of an owner's journal, besides one an app: its writer, its reader */
 #define JOURNAL_TIMERS 3 /* besides two an app: the writer's, the end's */
-#define LISTEN_TASKS  2 /* besides one an app: the listener's own, and of its inlets */
-#define LISTEN_TIMERS 4
+#define LISTEN_TASKS   2 /* besides one an app: the listener's own, and of its inlets */
+#define LISTEN_TIMERS  4
 
 static struct host_thread *owner_of(struct host *h, unsigned app)
 {

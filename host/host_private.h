@@ -84,7 +84,7 @@ struct host {
     bool front_open;
     struct log_writer log_writer;
     bool log_writing;
-    struct log_pump log_pump;   /* in host_run */
+    struct log_pump log_pump; /* in host_run */
     struct store store;
     bool storing;
     struct host_journal *journals;    /* by owner; NULL: the store is memory */

@@ -282,8 +282,9 @@ static bool journals_written(struct host *h)
     for (unsigned i = 1; i < h->thread_count; i++)
         written = written && !h->threads[i].unfinished;
     if (!written)
-        log_line(&front_thread(h)->log, LOG_WARNING,
-                 "the store's disk takes too long: the process ends without it; what was acknowledged is there");
+        log_line(
+            &front_thread(h)->log, LOG_WARNING,
+            "the store's disk takes too long: the process ends without it; what was acknowledged is there");
     return written;
 }
 

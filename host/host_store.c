@@ -31,8 +31,8 @@ static bool app_keeps(const struct host *h, const struct config_app *app, const 
     if (!in || (app->keep_ms == 0 && app->keep_bytes == 0))
         return false;
     bool young = app->keep_ms == 0 || in->last_ms + app->keep_ms > now_ms;
-    bool within = app->keep_bytes == 0 ||
-                  newer_bytes(&h->store, segment, span_text(app->name)) < app->keep_bytes;
+    bool within =
+        app->keep_bytes == 0 || newer_bytes(&h->store, segment, span_text(app->name)) < app->keep_bytes;
     return young && within;
 }
 
@@ -188,7 +188,8 @@ static void hold_unknown(void *context, const char *app)
     }
     log_line(&front_thread(h)->log, LOG_WARNING,
              "app %s is in the store and %s: what it had stays there, in %u segments", app,
-             host_find_app(h, app) < 0 ? "not in the configuration" : "has durability = memory now", segments);
+             host_find_app(h, app) < 0 ? "not in the configuration" : "has durability = memory now",
+             segments);
 }
 
 int host_restore_apps(struct host *h)

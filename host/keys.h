@@ -10,8 +10,8 @@
 
 struct key_entry {
     uint8_t digest[KEY_BYTES]; /* BLAKE2b-128 of the key (RFC 7693) */
-    uint64_t stored;    /* what the request was answered */
-    uint16_t next;      /* in its bucket: index + 1, 0 at the end */
+    uint64_t stored;           /* what the request was answered */
+    uint16_t next;             /* in its bucket: index + 1, 0 at the end */
 };
 
 struct keys {

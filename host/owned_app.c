@@ -343,7 +343,8 @@ void owned_app_store_failed(struct owned_app *a, int error)
     for (unsigned i = 0; i < a->inbox_count; i++)
         inbox_inlet_fail(&a->inboxes[i], PE_JOURNAL_FAILED);
     if (!owned_app_suspended(a))
-        suspend(a, error, "its store has failed, so it takes no more events; what was acknowledged is stored");
+        suspend(a, error,
+                "its store has failed, so it takes no more events; what was acknowledged is stored");
     loop_want(a->loop, &a->task);
 }
 

@@ -57,7 +57,7 @@ struct owned_app {
     struct intake intake;
     struct app_journal journal;
     /* inlets by number: the inboxes, then the inner ones */
-    struct inbox_inlet inboxes[APP_INBOXES]; /* inbox_count of them; [0] is the front's */
+    struct inbox_inlet inboxes[APP_INBOXES];                     /* inbox_count of them; [0] is the front's */
     struct inbox_mark filled[APP_INBOXES], writing[APP_INBOXES]; /* of the journal's batches, likewise */
     unsigned inbox_count;
     struct inner_inlet *inners; /* inner_count of them */
@@ -92,8 +92,8 @@ int owned_app_init(struct owned_app *a, const struct config_app *config, const s
  * whoever joins it to the listener. Before the loop runs. 0 or a negative errno. */
 int owned_app_add_links(struct owned_app *a, uint64_t capacity);
 
-/* `cyclic`: this app feeds outlet's app, by way of inner outlets. `epoch`: of the app it comes from. After the
- * outlet was started. 0 or -ENOMEM. */
+/* `cyclic`: this app feeds outlet's app, by way of inner outlets. `epoch`: of the app it comes from. After
+ * the outlet was started. 0 or -ENOMEM. */
 int owned_app_add_inner(struct owned_app *a, struct outlet *outlet, const char *event, bool cyclic,
                         const uint8_t epoch[EPOCH_BYTES]);
 

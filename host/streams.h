@@ -27,7 +27,7 @@ struct stream_cursor {
 struct streams {
     struct stream_cursor *cursors; /* count of them; grows by doubling, up to STREAMS_MAX */
     uint32_t count, capacity;
-    uint32_t last; /* where the last look-up ended: usually the next one's, too */
+    uint32_t last;   /* where the last look-up ended: usually the next one's, too */
     uint32_t *moved; /* moved_count of them, of `capacity`: those that a journal has to hear of */
     uint32_t moved_count;
 };
@@ -43,17 +43,17 @@ void streams_move(struct streams *s, struct stream_cursor *cursor, uint64_t stor
  * `*new_epoch`: its retired epochs are to be kept, too. */
 const struct stream_cursor *streams_take_moved(struct streams *s, bool *new_epoch);
 
-/* Recovery: a cursor as it was journaled; `has_retired` false: its retired epochs are as they were. 0, PE_FULL
- * or -ENOMEM. */
+/* Recovery: a cursor as it was journaled; `has_retired` false: its retired epochs are as they were. 0,
+ * PE_FULL or -ENOMEM. */
 int streams_restore(struct streams *s, struct span identity, const uint8_t epoch[EPOCH_BYTES],
                     uint64_t stored, bool has_retired, const uint8_t (*retired)[EPOCH_BYTES],
                     unsigned retired_count);
 
 /* Finds the cursor of a RUN_STREAM, making it if need be: a stream not known begins at what its sender has
  * been told is stored (run->base), and a cursor behind that is moved up to it: this host has lost what it
- * said was stored, or the sender what it had to send. `*news` says which of these it was. A run that itself begins behind a gap
- * changes nothing where it would be the first to be believed: PE_STREAM_GAP. 0; PE_STREAM_RETIRED; PE_FULL:
- * too many streams, of all or of this host; -ENOMEM. */
+ * said was stored, or the sender what it had to send. `*news` says which of these it was. A run that itself
+ * begins behind a gap changes nothing where it would be the first to be believed: PE_STREAM_GAP. 0;
+ * PE_STREAM_RETIRED; PE_FULL: too many streams, of all or of this host; -ENOMEM. */
 int streams_find(struct streams *s, const struct run *run, struct stream_cursor **cursor,
                  enum stream_news *news);
 

@@ -13,9 +13,9 @@
 #define TURN_SENT_BYTES (1u << 20) /* of a journaled turn: it ends then */
 
 struct turn_outlet {
-    struct outlet *outlet;     /* NULL: the configuration leaves this output out */
-    struct backlog *backlog;   /* NULL: the app's turns are not journaled */
-    struct backlog_mark mark;  /* its tail when unit `unit` first sent to it */
+    struct outlet *outlet;    /* NULL: the configuration leaves this output out */
+    struct backlog *backlog;  /* NULL: the app's turns are not journaled */
+    struct backlog_mark mark; /* its tail when unit `unit` first sent to it */
     uint64_t unit;
     bool touched; /* in this turn */
     bool waiting; /* it was over 75 %; until it is at 25 % its app is not run */
@@ -24,14 +24,14 @@ struct turn_outlet {
 struct pure_turn {
     struct turn_outlet *outlets; /* by output index */
     uint32_t output_count;
-    uint32_t waiting;       /* how many outlets are waited for */
-    uint64_t unit;          /* counts up; never 0 in a turn */
-    uint64_t sends;         /* of this turn */
-    uint64_t sent_bytes;    /* of the records, if it is journaled */
-    bool replaying;         /* events are given again to rebuild the state: nothing is sent */
-    bool sparing;           /* its units must leave an eighth of each outlet free */
+    uint32_t waiting;    /* how many outlets are waited for */
+    uint64_t unit;       /* counts up; never 0 in a turn */
+    uint64_t sends;      /* of this turn */
+    uint64_t sent_bytes; /* of the records, if it is journaled */
+    bool replaying;      /* events are given again to rebuild the state: nothing is sent */
+    bool sparing;        /* its units must leave an eighth of each outlet free */
     bool over; /* an outlet this turn sent to is over 75 %, or it has sent enough: the turn should end */
-    int error;              /* the first failed send of the unit */
+    int error; /* the first failed send of the unit */
     uint32_t failed_output; /* of `error` */
     size_t failed_bytes;    /* of the record that `error` is about */
     uint64_t needs; /* PE_FULL: framed bytes that the unit sent to `full`, the failed record included */

@@ -38,9 +38,9 @@ enum scan_item_kind { SCAN_FRAME, SCAN_DAMAGE, SCAN_TAIL, SCAN_END };
 
 struct scan_item {
     enum scan_item_kind kind;
-    uint64_t offset, size; /* DAMAGE, TAIL: the bytes. FRAME: where it lies */
-    bool blank;            /* TAIL: all zeros */
-    struct journal_frame frame;    /* its payload is valid until the next call */
+    uint64_t offset, size;      /* DAMAGE, TAIL: the bytes. FRAME: where it lies */
+    bool blank;                 /* TAIL: all zeros */
+    struct journal_frame frame; /* its payload is valid until the next call */
 };
 
 /* From `from` (0, or the place of a frame) on, to the end that the file has now. 0 or a negative errno. */

@@ -118,6 +118,11 @@ struct store_replay {
     int (*each)(void *context, const struct commit_head *head, const struct journal_frame *frame,
                 struct span sections);
     void *context;
+    /* May be NULL. At the end, of each app that `each` did not end. `sequence`: its last commit that is
+     * there, or that a seal knows of. `unknown`: bytes of damage behind the last frame given of it, in which
+     * it may have had commits and sends of which nothing is known, and which its receivers may have stored:
+     * never more records than bytes. So numbers that go on behind as many are not given twice. */
+    void (*end)(void *context, const char *app, uint64_t sequence, uint64_t unknown);
 };
 int store_replay(struct store *s, const struct store_replay *replay);
 

@@ -23,7 +23,7 @@ bool damage_known(const struct segment *segment, const struct seal_hole *hole)
 
 static int copy_bytes(struct files *files, int from, int to, const struct seal_hole *hole, uint64_t size)
 {
-    uint8_t *chunk = malloc(COPY_CHUNK);
+    uint8_t *chunk = malloc(min_size(size, COPY_CHUNK));
     if (chunk == NULL)
         return -ENOMEM;
     int error = 0;
@@ -142,13 +142,27 @@ int damage_take(struct store *s, struct segment *segment, const struct survey *v
 
 /* --- the seal --- */
 
+/* A file that was cut grows again by its seal. Where it was cut it must not read as zeros: those may be just
+ * what a frame lacked that was given up. */
+static int mark_cut(struct files *files, int fd, uint64_t end)
+{
+    static const uint8_t mark = 0xff;
+    int64_t size = files->backend->size(files, fd);
+    if (size < 0 || (uint64_t)size >= end)
+        return size < 0 ? (int)size : 0;
+    int64_t written = files->backend->write(files, fd, &mark, 1, (uint64_t)size);
+    return written < 0 ? (int)written : 0;
+}
+
 static int write_frame(struct store *s, const struct segment *segment, const struct frame_buffer *frame)
 {
     struct files *files = s->options.files;
     int fd = store_open_segment(s, segment->number, O_RDWR);
     if (fd < 0)
         return fd;
-    int64_t written = files->backend->write(files, fd, frame->data, frame->size, segment->end);
+    int64_t written = mark_cut(files, fd, segment->end);
+    if (written == 0)
+        written = files->backend->write(files, fd, frame->data, frame->size, segment->end);
     int error = written < 0 ? (int)written : files->backend->sync(files, fd);
     files->backend->close(files, fd);
     return error;
@@ -157,9 +171,9 @@ static int write_frame(struct store *s, const struct segment *segment, const str
 int damage_write_seal(struct store *s, struct segment *segment)
 {
     struct frame_buffer frame;
+    assert(segment->end > 0);
     frame_buffer_init(&frame);
-    seal_write(&frame, &segment->seal);
-    int error = frame.error;
+    int error = seal_write(&frame, &segment->seal);
     if (error == 0) {
         frames_place(&frame, s->id, segment->number, segment->end);
         error = write_frame(s, segment, &frame);

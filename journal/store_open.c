@@ -344,8 +344,9 @@ static void say_tail(struct store *s, const struct segment *segment, const struc
  * segment is read again at the next start. */
 static void seal_segment(struct store *s, struct segment *segment, const struct survey *v, bool kept)
 {
-    bool empty = segment->seal.app_count == 0 && segment->seal.hole_count == 0 && segment->named == 0;
-    if (!s->options.read_only && v->error == 0 && kept && !empty)
+    bool empty = segment->seal.app_count == 0 && segment->seal.hole_count == 0 && segment->named == 0 &&
+                 v->tail_bytes == 0;
+    if (!s->options.read_only && v->error == 0 && kept && !empty && segment->end > 0)
         damage_write_seal(s, segment);
 }
 
@@ -387,7 +388,10 @@ static int know(struct store *s, struct segment *segment)
     int error = survey_segment(s, segment, 0, true, NULL, NULL, &v);
     if (error < 0)
         return error;
-    error = take_survey(s, segment, &v);
+    if (s->options.read_only && v.error == -ENOENT)
+        segment->unreadable = true; /* whoever has the store removed it */
+    else
+        error = take_survey(s, segment, &v);
     survey_dispose(&v);
     return error;
 }

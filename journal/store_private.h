@@ -7,6 +7,7 @@
 #define STORE_LOCK_NAME    "lock"
 #define STORE_DAMAGED_NAME "damaged"
 #define STORE_LINE_SIZE    512
+#define SURVEY_HOLES_MAX   1024 /* of a segment: each is a file in damaged/ and an entry in its seal */
 
 /* NULL: there is none of that number. */
 struct segment *store_find(const struct store *s, uint64_t number);
@@ -51,7 +52,8 @@ struct survey {
 /* Reads a segment from `from` on (0, or the place of a frame), calls `each` (may be NULL) of every COMMIT and
  * SNAPSHOT that counts, and notes them in `found` if `note`. 0, and `v` is to be disposed of; -ENOMEM. */
 int survey_segment(struct store *s, const struct segment *segment, uint64_t from, bool note,
-                   void (*each)(void *context, const struct journal_frame *frame), void *context, struct survey *v);
+                   void (*each)(void *context, const struct journal_frame *frame), void *context,
+                   struct survey *v);
 void survey_dispose(struct survey *v);
 
 /* --- store_damage.c: what is done about it --- */
@@ -65,8 +67,8 @@ bool damage_known(const struct segment *segment, const struct seal_hole *hole);
 int damage_take(struct store *s, struct segment *segment, const struct survey *v, uint32_t *added,
                 bool *kept);
 
-/* Writes what segment->seal says behind its last frame that counts (segment->end), durably. 0 or a negative
- * errno. */
+/* Writes what segment->seal says behind its last frame that counts (segment->end > 0), durably. 0 or a
+ * negative errno. */
 int damage_write_seal(struct store *s, struct segment *segment);
 
 #endif

@@ -55,9 +55,10 @@ struct replayed {
     bool over;         /* not wanted, or `each` ended it */
     bool has_snapshot; /* `start` is the place of a valid one; else it is replayed from its first commit */
     struct journal_place start;
-    uint64_t sequence; /* of the last frame given, or passed over as lost */
-    uint64_t last;     /* of the last commit that seals know of */
-    uint64_t lost;     /* commits */
+    uint64_t sequence;       /* of the last frame given, or passed over as lost */
+    struct journal_place at; /* of the last frame given */
+    uint64_t last;           /* of the last commit that seals know of */
+    uint64_t lost;           /* commits */
 };
 
 struct replaying {
@@ -164,7 +165,8 @@ static int take_snapshot(struct store *s, const struct segment *segment, struct 
         return 0;
     char name[SEGMENT_NAME_SIZE];
     segment_name(segment->number, name);
-    store_say(s, true, "%s: offset %" PRIu64 ": the snapshot of %s is damaged; an older one is looked for",
+    store_say(s, true,
+              "%s: offset %" PRIu64 ": the snapshot of app %s cannot be used; an older one is looked for",
               name, offset, a->name);
     return find_earlier(s, segment, a, offset);
 }
@@ -222,6 +224,7 @@ static void give(struct replaying *r, struct replayed *a, const struct commit_he
                  const struct journal_frame *frame, struct span sections)
 {
     a->sequence = head->sequence;
+    a->at = (struct journal_place){frame->segment, frame->offset};
     a->over = r->replay->each(r->replay->context, head, frame, sections) != 0;
 }
 
@@ -286,12 +289,33 @@ static int sweep(struct replaying *r)
         if (error < 0)
             return error;
     }
+    return 0;
+}
+
+static uint64_t damage_behind(const struct store *s, struct journal_place at)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct segment *segment = s->segments[i];
+        for (uint32_t k = 0; segment->number >= at.segment && k < segment->seal.hole_count; k++)
+            if (segment->number > at.segment || segment->seal.holes[k].offset > at.offset)
+                bytes += segment->seal.holes[k].size;
+    }
+    return bytes;
+}
+
+static void end_apps(struct replaying *r)
+{
     for (uint32_t i = 0; i < r->count; i++) {
         struct replayed *a = &r->apps[i];
-        if (!a->over && a->last > a->sequence)
+        if (a->over)
+            continue;
+        if (a->last > a->sequence)
             lose(r, a, a->sequence + 1, a->last);
+        if (r->replay->end != NULL)
+            r->replay->end(r->replay->context, a->name, max_u64(a->sequence, a->last),
+                           damage_behind(r->s, a->at));
     }
-    return 0;
 }
 
 int store_replay(struct store *s, const struct store_replay *replay)
@@ -302,6 +326,8 @@ int store_replay(struct store *s, const struct store_replay *replay)
         error = find_starts(&r);
     if (error == 0)
         error = sweep(&r);
+    if (error == 0)
+        end_apps(&r);
     free(r.apps);
     return error;
 }

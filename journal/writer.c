@@ -310,14 +310,11 @@ static void batch_written(struct io_op *op, int result, bool more)
 {
     (void)more;
     struct journal_writer *w = container_of(op, struct journal_writer, write_op);
-    want_round(w);
-    if (w->failure) { /* by something else meanwhile: nobody waits for it any more */
-        w->writing = false;
-        return;
-    }
     if (result > 0)
         w->written += (size_t)result;
-    if (w->written == w->buffers[!filling(w)].size)
+    if (w->failure) /* by something else meanwhile: nobody waits for it any more */
+        w->writing = false;
+    else if (w->written == w->buffers[!filling(w)].size)
         batch_durable(w);
     else if (result > 0 || result == -EINTR || result == -EAGAIN)
         write_rest(w);
@@ -327,6 +324,7 @@ static void batch_written(struct io_op *op, int result, bool more)
         w->writing = false;
         writer_fail(w, result < 0 ? result : -EIO);
     }
+    want_round(w); /* behind the apps that heard: what they do now is in the next batch */
 }
 
 /* --- handing over --- */
@@ -392,11 +390,11 @@ static int note_frames(struct journal_writer *w, const struct frame_buffer *b)
     for (size_t at = 0; at < b->size && error == 0;) {
         const uint8_t *head = b->data + at;
         struct journal_frame frame = {.kind = head[12],
-                              .size = load_u32(head + 8),
-                              .store = w->options.store->id,
-                              .segment = w->segment->number,
-                              .offset = w->at + at,
-                              .batch = w->at};
+                                      .size = load_u32(head + 8),
+                                      .store = w->options.store->id,
+                                      .segment = w->segment->number,
+                                      .offset = w->at + at,
+                                      .batch = w->at};
         frame.payload = span_of(head + FRAME_HEAD, frame.size - FRAME_HEAD - head[13]);
         if (frame.kind == FRAME_COMMIT || frame.kind == FRAME_SNAPSHOT)
             error = seal_note(&w->segment->seal, &frame);

@@ -58,6 +58,15 @@ static int files_sync(struct files *f, int fd)
     return disk_sync(file_at(f, fd));
 }
 
+static int files_refresh(struct files *f, int fd)
+{
+    struct inode *inode = file_at(f, fd)->inode;
+    int error = disk_sync(file_at(f, fd));
+    if (!inode->directory && !inode->first)
+        content_copy(&inode->now, &inode->safe);
+    return error;
+}
+
 static int files_make_directory(struct files *f, int directory, const char *name, unsigned mode)
 {
     (void)mode;
@@ -133,6 +142,7 @@ const struct files_backend disk_files_backend = {.open = files_open,
                                                  .read = files_read,
                                                  .write = files_write,
                                                  .sync = files_sync,
+                                                 .refresh = files_refresh,
                                                  .make_directory = files_make_directory,
                                                  .list = files_list,
                                                  .unlink = files_unlink,

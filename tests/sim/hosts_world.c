@@ -234,11 +234,11 @@ static struct sim_connection *request(struct world_host *h, const char *path, co
     if (key)
         snprintf(key_line, sizeof key_line, "Idempotency-Key: %s\r\n", key);
     size_t body_size = body ? strlen(body) : 0;
-    int size = snprintf(head, sizeof head,
-                        "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer t\r\nConnection: close\r\n"
-                        "%sContent-Type: %s\r\nContent-Length: %zu\r\n\r\n",
-                        body ? "POST" : "GET", path, h->name, key_line, type ? type : "application/json",
-                        body_size);
+    int size =
+        snprintf(head, sizeof head,
+                 "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer t\r\nConnection: close\r\n"
+                 "%sContent-Type: %s\r\nContent-Length: %zu\r\n\r\n",
+                 body ? "POST" : "GET", path, h->name, key_line, type ? type : "application/json", body_size);
     assert((size_t)size < sizeof head);
     struct sim_connection *c =
         sim_client(h->world->sim, CLIENT, h->endpoint, listen_and_close, ARRAY_SIZE(listen_and_close));

@@ -19,8 +19,8 @@
  *     /sim/frail   as dst, but is suspended by an event whose data begins with "bad", unless its tally is
  * cured
  *
- *     /sim/ledger  keeps, in a state with snapshots, what the numbers of its events were (below), and sends each
- *                  to next, cloud and log
+ *     /sim/ledger  keeps, in a state with snapshots, what the numbers of its events were (below), and sends
+ * each to next, cloud and log
  *
  *     /sim/gone    does not load
  *

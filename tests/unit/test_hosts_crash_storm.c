@@ -6,8 +6,9 @@
  *                                            ──log, inner───▶ one: d
  *
  * All four are /sim/ledger. What must hold, whatever happens: an event that was acknowledged is there after
- * any crash; what a receiver said to have stored, it has; no event counts twice; order is kept; the state after a start is that of a
- * beginning of the events, all of them as they were; every host starts. In the end everything is everywhere.
+ * any crash; what a receiver said to have stored, it has; no event counts twice; order is kept; the state
+ * after a start is that of a beginning of the events, all of them as they were; every host starts. In the end
+ * everything is everywhere.
  *
  *     test_hosts_crash_storm [FIRST [SEEDS]] */
 #include "tests/sim/hosts_world.h"
@@ -22,12 +23,12 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#define EVENTS_MAX   400
-#define LINES_MAX    8
-#define STEP_MAX_NS  (20 * NS_PER_MS)
-#define SETTLE_NS    (600 * NS_PER_S)
-#define BODY_BYTES   (LINES_MAX * 4096)
-#define SEEDS        60
+#define EVENTS_MAX  400
+#define LINES_MAX   8
+#define STEP_MAX_NS (20 * NS_PER_MS)
+#define SETTLE_NS   (600 * NS_PER_S)
+#define BODY_BYTES  (LINES_MAX * 4096)
+#define SEEDS       60
 
 static uint64_t first_seed = 1, seed_count = SEEDS;
 
@@ -158,7 +159,8 @@ static void look_at(const struct world_host *h, const char *app, uint64_t *has)
     if (l->disorder > 0)
         wrong("app %s: %llu events out of order, the last was %llu", app, l->disorder, l->last);
     else if (l->count > s.events || l->count != l->last || l->hash != s.hashes[l->count])
-        wrong("app %s: its %llu events, up to %llu, are not the first ones as they were", app, l->count, l->last);
+        wrong("app %s: its %llu events, up to %llu, are not the first ones as they were", app, l->count,
+              l->last);
     else if (l->count < *has)
         wrong("app %s has %llu events, and was known to have %llu", app, l->count, *has);
 }
@@ -350,16 +352,21 @@ static const char *storm(uint64_t seed)
                 (unsigned long long)(a ? registry_app_held(a) : 0));
         for (unsigned i = 0; s.one->host && i < s.one->host->owner_count; i++) {
             struct journal_writer *w = &s.one->host->journals[i].writer;
-            fprintf(stderr, "writer %u: batch %llu due %llu writing %d seg %d at %llu room %llu waiters %d buf %zu cond %d wanting %d now %llu\n", i,
-                (unsigned long long)w->batch, (unsigned long long)w->due_ns, w->writing, w->segment != NULL,
-                (unsigned long long)w->at, (unsigned long long)w->room, w->waiters != NULL, w->buffers[w->batch%2].size, w->condition, w->task.wanting, (unsigned long long)sim_now_ns(s.sim));
+            fprintf(stderr,
+                    "writer %u: batch %llu due %llu writing %d seg %d at %llu room %llu waiters %d buf %zu "
+                    "cond %d wanting %d now %llu\n",
+                    i, (unsigned long long)w->batch, (unsigned long long)w->due_ns, w->writing,
+                    w->segment != NULL, (unsigned long long)w->at, (unsigned long long)w->room,
+                    w->waiters != NULL, w->buffers[w->batch % 2].size, w->condition, w->task.wanting,
+                    (unsigned long long)sim_now_ns(s.sim));
         }
         for (unsigned i = 0; s.one->host && i < 3; i++) {
             static const char *const names[] = {"next", "cloud", "log"};
             struct outlet *o = world_outlet(s.one, "a", names[i]);
             fprintf(stderr, "a.%s: stored %llu published %llu tail %llu beyond %llu\n", names[i],
-                    (unsigned long long)o->queue.freed.records, (unsigned long long)o->queue.published.records,
-                    (unsigned long long)o->queue.tail.records, (unsigned long long)counter_read(&o->report.beyond));
+                    (unsigned long long)o->queue.freed.records,
+                    (unsigned long long)o->queue.published.records, (unsigned long long)o->queue.tail.records,
+                    (unsigned long long)counter_read(&o->report.beyond));
         }
         return s.wrong;
     }
@@ -397,7 +404,8 @@ static void crashes_lose_double_and_reorder_nothing(void **state)
     signal(SIGABRT, SIG_DFL);
     printf("%llu seeds: %llu crashes, %llu kills, %llu stops, %llu failed stores, %llu requests repeated\n",
            (unsigned long long)seed_count, (unsigned long long)felt.crashes, (unsigned long long)felt.kills,
-           (unsigned long long)felt.stops, (unsigned long long)felt.failures, (unsigned long long)felt.repeats);
+           (unsigned long long)felt.stops, (unsigned long long)felt.failures,
+           (unsigned long long)felt.repeats);
     if (seed_count < SEEDS)
         return;
     assert_true(felt.crashes > seed_count / 2);

@@ -327,6 +327,34 @@ static void with_a_seal_a_hole_in_the_last_batch_is_damage(void **state)
     free(w.data);
 }
 
+/* Whatever batch it says it is of: what is in front of a SEAL was durable before it was written. */
+static void a_seal_in_the_batch_of_a_hole_makes_it_damage(void **state)
+{
+    (void)state;
+    struct written w = {0};
+    struct frame_buffer b;
+    struct seal seal;
+    frame_buffer_init(&b);
+    seal_init(&seal);
+    put_commit(&b, "a", 1, 1);
+    put_commit(&b, "a", 2, 1);
+    assert_int_equal(seal_write(&b, &seal), 0);
+    end_batch(&w, &b);
+    w.sealed = true;
+    w.data[50] ^= 1;
+    struct memory_files files = memory_files_of(w.data, w.size);
+    struct scan s;
+    struct scan_item item;
+    assert_int_equal(scan_init(&s, &files.files, MEMORY_FD, STORE, SEGMENT, 0), 0);
+    expect_item(&s, SCAN_DAMAGE, 0, w.frame_size[0], &item);
+    expect_frame(&s, &w, 1);
+    expect_frame(&s, &w, 2);
+    expect_end(&s);
+    scan_dispose(&s);
+    frame_buffer_dispose(&b);
+    free(w.data);
+}
+
 /* A SEAL that a recovery put over the beginning of a tail. */
 static void what_lies_behind_a_seal_is_of_no_interest(void **state)
 {
@@ -574,6 +602,7 @@ int main(void)
         cmocka_unit_test(any_two_frames_may_be_missing),
         cmocka_unit_test(a_hole_in_the_last_batch_is_a_tail_and_in_an_earlier_one_damage),
         cmocka_unit_test(with_a_seal_a_hole_in_the_last_batch_is_damage),
+        cmocka_unit_test(a_seal_in_the_batch_of_a_hole_makes_it_damage),
         cmocka_unit_test(what_lies_behind_a_seal_is_of_no_interest),
         cmocka_unit_test(frames_of_another_place_are_never_given),
         cmocka_unit_test(one_segment_is_of_one_store),

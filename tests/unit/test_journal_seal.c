@@ -178,6 +178,47 @@ static void what_is_known_is_noted_without_memory(void **state)
     seal_dispose(&seal);
 }
 
+static struct seal_output wrong_output(uint64_t first_offset, uint64_t first, uint64_t last)
+{
+    return (struct seal_output){"o", 1, first_offset, first, last, 1};
+}
+
+static void a_seal_that_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    struct seal_output outputs[] = {wrong_output(8, 1, 1), wrong_output(9, 1, 1), wrong_output(8, 0, 1),
+                                    wrong_output(8, 2, 1), wrong_output(8, 1, VARINT_MAX + 1)};
+    for (size_t i = 0; i <= ARRAY_SIZE(outputs); i++) {
+        struct seal_app app = {.name = "a", .name_size = 1, .first_sequence = 1, .last_sequence = 1};
+        app.output_count = i < ARRAY_SIZE(outputs);
+        app.outputs = &outputs[i < ARRAY_SIZE(outputs) ? i : 0];
+        app.first_sequence += app.output_count == 0; /* the last case: it is behind the last one */
+        const struct seal seal = {.app_count = 1, .apps = &app};
+        struct seal read;
+        struct frame_buffer b;
+        frame_buffer_init(&b);
+        assert_int_equal(seal_write(&b, &seal), 0);
+        frames_place(&b, STORE, SEGMENT, PLACE);
+        seal_init(&read);
+        assert_int_equal(seal_read(only_frame(&b).payload, &read), i == 0 ? 0 : PE_JOURNAL);
+        seal_dispose(&read);
+        frame_buffer_dispose(&b);
+    }
+}
+
+static void nothing_lies_behind_what_is_stated(void **state)
+{
+    (void)state;
+    static const uint8_t seal_and_a_byte[9], header_and_a_byte[17] = {JOURNAL_VERSION};
+    struct seal seal;
+    struct header header;
+    seal_init(&seal);
+    assert_int_equal(seal_read(span_of(seal_and_a_byte, 8), &seal), 0);
+    assert_int_equal(seal_read(span_of(seal_and_a_byte, 9), &seal), PE_JOURNAL);
+    assert_int_equal(header_read(span_of(header_and_a_byte, 16), &header), 0);
+    assert_int_equal(header_read(span_of(header_and_a_byte, 17), &header), PE_JOURNAL);
+}
+
 /* Millions are stated, nothing is there: no memory is asked for. */
 static void a_seal_that_states_much_is_refused_at_once(void **state)
 {
@@ -214,6 +255,8 @@ int main(void)
         cmocka_unit_test(a_seal_says_what_is_in_a_segment),
         cmocka_unit_test(many_apps_and_outputs_are_found_in_any_order),
         cmocka_unit_test(what_is_known_is_noted_without_memory),
+        cmocka_unit_test(a_seal_that_cannot_be_is_refused),
+        cmocka_unit_test(nothing_lies_behind_what_is_stated),
         cmocka_unit_test(a_seal_that_states_much_is_refused_at_once),
         cmocka_unit_test(a_commit_that_is_none_is_not_noted),
     };

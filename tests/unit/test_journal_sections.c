@@ -197,13 +197,120 @@ static void numbers_that_cannot_be_are_refused(void **state)
         assert_int_equal(commit_read_section(&rest, &section), runs[i].possible ? 1 : PE_JOURNAL);
         frame_drop(&b);
     }
+    static const uint64_t outputs[][2] = {{5, 6}, {VARINT_MAX + 1, 6}}; /* sent, stored */
+    for (size_t i = 0; i < ARRAY_SIZE(outputs); i++) {
+        frame_begin(&b, FRAME_COMMIT);
+        frame_put_u8(&b, SECTION_OUTPUT);
+        frame_put_name(&b, span_text("o"));
+        frame_put_u64(&b, outputs[i][0]);
+        frame_put_u64(&b, outputs[i][1]);
+        struct span rest = span_of(b.data + FRAME_HEAD, frame_payload_size(&b));
+        assert_int_equal(commit_read_section(&rest, &section), PE_JOURNAL);
+        frame_drop(&b);
+    }
+    frame_buffer_dispose(&b);
+}
+
+static int read_one(struct frame_buffer *b)
+{
+    struct section section;
+    struct span rest = span_of(b->data + FRAME_HEAD, frame_payload_size(b));
+    int result = commit_read_section(&rest, &section);
+    frame_drop(b);
+    return result;
+}
+
+static void put_events_fields(struct frame_buffer *b, uint8_t flags, uint64_t count, uint32_t size)
+{
+    frame_begin(b, FRAME_COMMIT);
+    frame_put_u8(b, SECTION_EVENTS);
+    frame_put_u8(b, flags);
+    frame_put_name(b, span_text("e"));
+    frame_put_name(b, none);
+    frame_put_u64(b, 0);
+    frame_put_u64(b, 0);
+    frame_put_u64(b, count);
+    frame_put_u32(b, size);
+    frame_put(b, records, size);
+}
+
+static void events_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t flags;
+        uint64_t count;
+        uint32_t size;
+        bool possible;
+    } cases[] = {{0, 3, 6, true},  {0, 7, 6, false}, {0, 0, 0, false}, {1, 9, 0, true},
+                 {1, 3, 6, false}, {2, 3, 6, false}, {1, 0, 0, false}, {0, VARINT_MAX + 1, 6, false}};
+    struct frame_buffer b;
+    frame_buffer_init(&b);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        put_events_fields(&b, cases[i].flags, cases[i].count, cases[i].size);
+        assert_int_equal(read_one(&b), cases[i].possible ? 1 : PE_JOURNAL);
+    }
+    frame_buffer_dispose(&b);
+}
+
+/* A name as it lies in a frame, written by hand. */
+static void put_dead_gone(struct frame_buffer *b, const uint8_t *name, uint8_t size)
+{
+    frame_begin(b, FRAME_COMMIT);
+    frame_put_u8(b, SECTION_DEAD_GONE);
+    frame_put_u8(b, size);
+    frame_put(b, name, size);
+    frame_put_u64(b, 1);
+}
+
+static void names_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    struct frame_buffer b;
+    uint8_t name[JOURNAL_NAME_MAX + 1];
+    memset(name, 'n', sizeof name);
+    frame_buffer_init(&b);
+    put_dead_gone(&b, name, JOURNAL_NAME_MAX);
+    assert_int_equal(read_one(&b), 1);
+    put_dead_gone(&b, name, JOURNAL_NAME_MAX + 1);
+    assert_int_equal(read_one(&b), PE_JOURNAL);
+    put_dead_gone(&b, name, 0);
+    assert_int_equal(read_one(&b), PE_JOURNAL);
+    name[3] = 0;
+    put_dead_gone(&b, name, 10);
+    assert_int_equal(read_one(&b), PE_JOURNAL);
+    frame_buffer_dispose(&b);
+}
+
+static void a_cursor_of_too_many_epochs_is_refused(void **state)
+{
+    (void)state;
+    static const uint8_t epochs[JOURNAL_EPOCH_BYTES * (JOURNAL_RETIRED_MAX + 2)];
+    struct frame_buffer b;
+    frame_buffer_init(&b);
+    for (uint8_t count = JOURNAL_RETIRED_MAX; count <= JOURNAL_RETIRED_MAX + 1; count++) {
+        frame_begin(&b, FRAME_COMMIT);
+        frame_put_u8(&b, SECTION_CURSOR);
+        frame_put_name(&b, span_text("k"));
+        frame_put(&b, epochs, JOURNAL_EPOCH_BYTES);
+        frame_put_u64(&b, 1);
+        frame_put_u8(&b, count);
+        frame_put(&b, epochs, (size_t)count * JOURNAL_EPOCH_BYTES);
+        assert_int_equal(read_one(&b), count > JOURNAL_RETIRED_MAX ? PE_JOURNAL : 1);
+    }
+    frame_buffer_dispose(&b);
+}
+
+/* A dead record lies here or in another segment, not in both. */
+static void a_dead_record_that_lies_twice_is_refused(void **state)
+{
+    (void)state;
+    struct frame_buffer b;
+    struct section section = dead_section(5, span_text("record"));
+    frame_buffer_init(&b);
     frame_begin(&b, FRAME_COMMIT);
-    frame_put_u8(&b, SECTION_OUTPUT);
-    frame_put_name(&b, span_text("o"));
-    frame_put_u64(&b, 5);
-    frame_put_u64(&b, 6); /* more stored than sent */
-    struct span rest = span_of(b.data + FRAME_HEAD, frame_payload_size(&b));
-    assert_int_equal(commit_read_section(&rest, &section), PE_JOURNAL);
+    commit_put(&b, &section);
+    assert_int_equal(read_one(&b), PE_JOURNAL);
     frame_buffer_dispose(&b);
 }
 
@@ -233,6 +340,10 @@ int main(void)
         cmocka_unit_test(sends_of_two_pieces_are_one_run),
         cmocka_unit_test(records_are_whole_and_as_many_as_stated_or_it_is_said),
         cmocka_unit_test(numbers_that_cannot_be_are_refused),
+        cmocka_unit_test(events_that_cannot_be_are_refused),
+        cmocka_unit_test(names_that_cannot_be_are_refused),
+        cmocka_unit_test(a_cursor_of_too_many_epochs_is_refused),
+        cmocka_unit_test(a_dead_record_that_lies_twice_is_refused),
         cmocka_unit_test(a_reason_that_is_too_long_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,6 +72,28 @@ static void a_durable_write_survives_every_crash_amid_others_that_do_not(void **
     }
 }
 
+static void a_durable_write_makes_nothing_else_durable(void **state)
+{
+    (void)state;
+    struct rig r;
+    size_t size;
+    rig_open(&r, 1);
+    r.policy.lost = 1000;
+    r.policy.torn = r.policy.garbled = 0;
+    sim_disk_set(r.disk, &r.policy);
+    int a = make_file(&r, "a", r.old, BYTES);
+    assert_int_equal(f_write(&r, a, r.new, 512, 0), 512);
+    assert_int_equal(f_write(&r, a, r.new, 512, 1024), 512);
+    assert_int_equal(s_file(&r, IO_FILE_WRITE, a, r.new, 512, 512), 512);
+    sim_disk_crash(r.disk);
+    uint8_t *bytes = content(&r, &size);
+    assert_memory_equal(bytes, r.old, 512);
+    assert_memory_equal(bytes + 512, r.new, 512);
+    assert_memory_equal(bytes + 1024, r.old, BYTES - 1024);
+    free(bytes);
+    rig_close(&r);
+}
+
 static void a_write_that_is_not_durable_meets_each_fate_sector_by_sector(void **state)
 {
     (void)state;
@@ -573,6 +595,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_synced_survives_every_crash),
         cmocka_unit_test(a_durable_write_survives_every_crash_amid_others_that_do_not),
+        cmocka_unit_test(a_durable_write_makes_nothing_else_durable),
         cmocka_unit_test(a_write_that_is_not_durable_meets_each_fate_sector_by_sector),
         cmocka_unit_test(the_size_may_be_there_before_the_data),
         cmocka_unit_test(of_two_writes_the_older_may_be_what_is_left),
