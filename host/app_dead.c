@@ -9,7 +9,8 @@
 #define RESERVED_BYTES   4096
 #define RESERVED_LETTERS 16
 
-_Static_assert(RESERVED_LETTERS * (JOURNAL_NAME_MAX + 16) + JOURNAL_NAME_MAX + FRAME_HEAD + 64 <= RESERVED_BYTES,
+_Static_assert(RESERVED_LETTERS *(JOURNAL_NAME_MAX + 16) + JOURNAL_NAME_MAX + FRAME_HEAD + 64 <=
+                   RESERVED_BYTES,
                "their frame fits");
 
 typedef unsigned long long ull;
@@ -71,11 +72,12 @@ static bool at_limit(struct owned_app *a, struct journal_output *o)
     struct output_dead *d = &o->dead;
     bool full = dead_letters_kept(&d->letters) >= d->limit;
     if (full && !d->full_said)
-        log_line(a->log, LOG_ERROR,
-                 "output %s.%s: record %llu is refused (%s) and %u dead letters are kept, which is the most "
-                 "(dead =): it delivers no more until some are replayed or dropped: pure-host dead list %s.%s",
-                 a->entry.name, o->name, (ull)d->outlet->dead.end.records, d->outlet->dead.reason, d->limit,
-                 a->entry.name, o->name);
+        log_line(
+            a->log, LOG_ERROR,
+            "output %s.%s: record %llu is refused (%s) and %u dead letters are kept, which is the most "
+            "(dead =): it delivers no more until some are replayed or dropped: pure-host dead list %s.%s",
+            a->entry.name, o->name, (ull)d->outlet->dead.end.records, d->outlet->dead.reason, d->limit,
+            a->entry.name, o->name);
     else if (!full && d->full_said)
         log_line(a->log, LOG_NOTICE, "output %s.%s: there is room for dead letters again", a->entry.name,
                  o->name);
@@ -335,7 +337,8 @@ static void begin(struct owned_app *a)
 {
     struct app_dead *w = &a->journal.dead;
     struct dead_request *r = &a->entry.dead;
-    *w = (struct app_dead){.busy = true, .output = find_output(a, r->output), .next = r->first, .last = r->last};
+    *w = (struct app_dead){
+        .busy = true, .output = find_output(a, r->output), .next = r->first, .last = r->last};
     if (!w->output) {
         answer(a, PE_NO_OUTPUT, NULL);
     } else if (r->action == DEAD_TO_LIST) {
@@ -344,7 +347,8 @@ static void begin(struct owned_app *a)
     } else if (a->journal.failed) {
         answer(a, PE_JOURNAL_FAILED, NULL);
     } else if (r->action == DEAD_TO_REPLAY && !w->output->backlog) {
-        answer(a, PE_NO_OUTPUT, "the output is not in the configuration: its dead letters can be dropped only");
+        answer(a, PE_NO_OUTPUT,
+               "the output is not in the configuration: its dead letters can be dropped only");
     }
 }
 
@@ -361,11 +365,12 @@ static void do_request(struct owned_app *a)
         replay(a);
 }
 
+/* Requests first: they may bring an output down from its limit. */
 void app_dead_work(struct owned_app *a)
 {
+    do_request(a);
     for (struct journal_output *o = first_output(a); o && !a->journal.failed; o = o->next)
         see_asked(a, o);
-    do_request(a);
 }
 
 /* --- durable --- */
@@ -392,10 +397,8 @@ void app_dead_durable(struct owned_app *a)
         atomic_store_explicit(&d->outlet->dead.state, OUTLET_DEAD_TAKEN, memory_order_release);
         board_post(d->outlet->consumer, d->outlet->consumer_slot);
     }
-    if (a->journal.dead.batch == DEAD_WRITING) {
+    if (a->journal.dead.batch == DEAD_WRITING)
         answer_change(a);
-        loop_want(a->loop, &a->task); /* an output may have been at its limit */
-    }
 }
 
 /* What is read meanwhile is left to the reader: its memory stays. */

@@ -1,5 +1,6 @@
-/* An app's dead letters on its owner: takes over what deliverers set aside (struct outlet_dead), and does what
- * the front asks for (host/dead_request.h). Part of struct app_journal; works whether the app does or not.
+/* An app's dead letters on its owner: takes over what deliverers set aside (struct outlet_dead), and does
+ * what the front asks for (host/dead_request.h). Part of struct app_journal; works whether the app does or
+ * not.
  *
  * A record is set aside for good when its DEAD section is durable; only then does its deliverer go on. That
  * section also says that all records up to it are stored or dead. At the limit nothing more is taken: the
@@ -7,8 +8,8 @@
  *
  * Replaying: one letter after the other is read back from its segment, and sent again as a new record at the
  * end of the output's stream, in one frame with its DEAD_GONE: it is a letter or it is sent, after any crash.
- * A request ends, and is answered, when its frames are durable; it may end early, as it has done DEAD_CHANGE_MAX
- * letters or the output has no room for more, and then says from where to go on. */
+ * A request ends, and is answered, when its frames are durable; it may end early, as it has done
+ * DEAD_CHANGE_MAX letters or the output has no room for more, and then says from where to go on. */
 #ifndef PURE_HOST_APP_DEAD_H
 #define PURE_HOST_APP_DEAD_H
 
@@ -26,7 +27,7 @@ enum dead_batch { DEAD_NO_BATCH, DEAD_FILLED, DEAD_WRITING };
 struct output_dead {
     struct dead_letters letters;
     struct outlet *outlet; /* NULL: it sets nothing aside */
-    uint32_t limit;        /* of letters kept; fewer than found at a start, or more, may be kept all the same */
+    uint32_t limit; /* of letters kept; fewer than found at a start, or more, may be kept all the same */
     enum dead_batch asked; /* of the DEAD of the record that its deliverer waits for */
     bool full_said;        /* the log has a line that it is at the limit */
     bool stuck;            /* a record could not be set aside: its deliverer waits for the next life */

@@ -14,6 +14,12 @@ static struct record_queue *queue_of(const struct backlog *b)
     return &b->options.outlet->queue;
 }
 
+static void set_sent(struct backlog *b, uint64_t sent)
+{
+    b->sent = sent;
+    atomic_store_explicit(&b->options.outlet->report.sent, sent, memory_order_relaxed);
+}
+
 static void set_beyond(struct backlog *b, uint64_t bytes)
 {
     b->beyond = bytes;
@@ -101,7 +107,8 @@ int backlog_start(struct backlog *b, uint64_t sent, uint64_t stored)
     struct outlet *o = b->options.outlet;
     outlet_start(o, stored, sent);
     b->framed = b->filled = b->writing = o->queue.tail;
-    b->sent = b->placed = b->durable = b->writing_sent = sent;
+    set_sent(b, sent);
+    b->placed = b->durable = b->writing_sent = sent;
     b->stored_filled = b->stored_writing = b->stored_durable = stored;
     struct start start = {.b = b};
     store_each_sends(b->options.store, o->app, o->output, stored, add_found, &start);
@@ -212,7 +219,7 @@ void backlog_frame(struct backlog *b, struct frame_buffer *frames)
             sends.bytes =
                 span_of(ring_memory_at(&q->memory, b->framed.bytes), q->tail.bytes - b->framed.bytes);
         commit_put_sends(frames, &sends, span_of(b->spill, b->spill_size));
-        b->sent += sends.records;
+        set_sent(b, b->sent + sends.records);
         set_beyond(b, b->beyond + b->spill_size);
         b->spill_size = b->spill_records = 0;
     }

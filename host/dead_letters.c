@@ -159,7 +159,8 @@ void dead_letters_durable(struct dead_letters *d, struct store *store)
 
 static void list_one(const struct dead_letter *letter, struct text *t)
 {
-    text_format(t, "{\"number\":%llu,\"time_ms\":%llu,\"reason\":", (ull)letter->number, (ull)letter->time_ms);
+    text_format(t, "{\"number\":%llu,\"time_ms\":%llu,\"reason\":", (ull)letter->number,
+                (ull)letter->time_ms);
     text_json(t, letter->reason);
     text_format(t, ",\"bytes\":%u}", letter->bytes);
 }

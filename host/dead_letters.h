@@ -5,7 +5,8 @@
  * letter holds that segment. So a dead letter keeps a whole segment on the disk. The letter itself is in the
  * journal from its DEAD section on until its DEAD_GONE; snapshots repeat those that are kept.
  *
- * Letters that are gone stay in the list until their DEAD_GONE is durable; only then is the segment released. */
+ * Letters that are gone stay in the list until their DEAD_GONE is durable; only then is the segment released.
+ */
 #ifndef PURE_HOST_DEAD_LETTERS_H
 #define PURE_HOST_DEAD_LETTERS_H
 

@@ -51,7 +51,7 @@ static int parse_query(struct span query, uint64_t *from)
     *from = 0;
     while (query.size > 0) {
         const uint8_t *and = memchr(query.data, '&', query.size);
-        size_t size = and ? (size_t)(and - query.data) : query.size;
+        size_t size = and? (size_t)(and-query.data) : query.size;
         if (size >= skip && memcmp(query.data, name, skip) == 0)
             return http_number(span_of(query.data + skip, size - skip), UINT64_MAX, from);
         size += and != NULL;

@@ -34,8 +34,9 @@ static void open_hosts(uint64_t seed, const char *keys)
                          "[output src.out]\nwire = http://10.0.0.2\nmode = pure\napp = dst\ntoken = t\n"
                          "attempts = 2\nbackoff_max = 200ms\n%s",
                          keys);
-    two = world_add_host(&world, "two", "10.0.0.2",
-                         "[app dst]\nmodule = /sim/dst\narg = " WORLD_TALLY "\ninbox = 64K\n", (void *)&tally);
+    two =
+        world_add_host(&world, "two", "10.0.0.2",
+                       "[app dst]\nmodule = /sim/dst\narg = " WORLD_TALLY "\ninbox = 64K\n", (void *)&tally);
     world_add_disk(one);
     world_add_disk(two);
     world_start(one);
@@ -231,6 +232,59 @@ static void what_is_said_to_be_dropped_is_gone_after_any_crash(void **state)
 }
 
 /* --- replaying --- */
+
+static unsigned gone_with_sends, gone_alone;
+
+static void look_at_frame(const struct journal_frame *frame)
+{
+    struct commit_head head;
+    struct span rest;
+    struct section section;
+    unsigned gone = 0, sent = 0;
+    if (frame->kind != FRAME_COMMIT)
+        return;
+    assert_int_equal(commit_read_head(frame->payload, &head, &rest), 0);
+    while (commit_read_section(&rest, &section) > 0) {
+        gone += section.type == SECTION_DEAD_GONE;
+        sent += section.type == SECTION_SENDS && section.sends.records == 1;
+    }
+    gone_with_sends += gone == 1 && sent == 1;
+    gone_alone += gone > 0 && (gone > 1 || sent == 0);
+}
+
+static void look_at_segment(void *context, const char *name)
+{
+    (void)context;
+    char path[64];
+    uint8_t *bytes;
+    size_t size;
+    uint64_t number;
+    struct journal_frame frame;
+    snprintf(path, sizeof path, "/store/%s", name);
+    if (!segment_number(name, &number) || !sim_disk_read(one->disk, path, &bytes, &size))
+        return;
+    for (size_t at = 0; frame_read(span_of(bytes + at, size - at), 0, number, at, &frame) == FRAME_VALID;
+         at += frame.size)
+        look_at_frame(&frame);
+    free(bytes);
+}
+
+/* A crash keeps a frame or not: so there is no point at which a record is both, or neither. */
+static void a_record_that_is_sent_again_is_in_one_frame_with_its_letters_end(void **state)
+{
+    (void)state;
+    open_hosts(1, "");
+    for (uint64_t number = 1; number <= 3; number++)
+        post(number, LARGE);
+    run_until_kept(3);
+    let_two_take(true);
+    expect(REPLAY, "all", 200, "{\"replayed\":3}\n");
+    gone_with_sends = gone_alone = 0;
+    sim_disk_list(one->disk, "/store", look_at_segment, NULL);
+    assert_int_equal(gone_with_sends, 3);
+    assert_int_equal(gone_alone, 0);
+    hosts_world_close(&world);
+}
 
 static void a_range_is_replayed_in_order_at_the_end_of_the_stream(void **state)
 {
@@ -485,7 +539,14 @@ static void requests_that_cannot_be_are_refused(void **state)
     expect(DEAD "?from=x", NULL, 400, "from has to be a number");
     expect(DEAD, "all", 405, "Allow: GET, HEAD\r\n");
     expect(DROP, NULL, 405, "Allow: POST\r\n");
-    static const char *const wrong[] = {"", "0", "5-", "-5", "6-5", "a", "1-2-3", "all of them",
+    static const char *const wrong[] = {"",
+                                        "0",
+                                        "5-",
+                                        "-5",
+                                        "6-5",
+                                        "a",
+                                        "1-2-3",
+                                        "all of them",
                                         "18446744073709551616",
                                         "11111111111111111111111111111111111111111111111111111111111111111"};
     for (unsigned i = 0; i < ARRAY_SIZE(wrong); i++)
@@ -603,6 +664,7 @@ int main(void)
         cmocka_unit_test(letters_survive_crashes_and_none_is_sent_again),
         cmocka_unit_test(replayed_letters_are_sent_once_across_crashes),
         cmocka_unit_test(what_is_said_to_be_dropped_is_gone_after_any_crash),
+        cmocka_unit_test(a_record_that_is_sent_again_is_in_one_frame_with_its_letters_end),
         cmocka_unit_test(a_range_is_replayed_in_order_at_the_end_of_the_stream),
         cmocka_unit_test(a_replayed_record_that_is_refused_again_is_set_aside_again),
         cmocka_unit_test(a_replay_ends_where_the_output_has_no_room),
