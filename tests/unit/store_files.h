@@ -27,7 +27,7 @@ struct memory_files {
     struct memory_file file[MEMORY_FILES];
     int open[MEMORY_FILES]; /* by descriptor: index of the file, -1: closed */
     bool lock_here[MEMORY_FILES];
-    bool read_only, full;
+    bool read_only, full, no_names;     /* the last: nothing can be created */
     uint64_t reads, read_bytes, writes; /* counted, as are opened files */
     uint64_t read_backwards;            /* reads of a file in front of where the last one ended */
     uint64_t read_end[MEMORY_FILES];
@@ -78,7 +78,7 @@ static inline int memory_open(struct files *f, int directory, const char *name, 
         return -EEXIST;
     if (file == NULL && !(flags & O_CREAT))
         return -ENOENT;
-    if (file == NULL && m->full)
+    if (file == NULL && (m->full || m->no_names))
         return -ENOSPC;
     if (file == NULL)
         file = memory_make(m, path);
@@ -166,7 +166,7 @@ static inline int memory_make_directory(struct files *f, int directory, const ch
     memory_path(m, directory, name, path, sizeof path);
     if (memory_find(m, path) != NULL)
         return -EEXIST;
-    if (m->read_only || m->full)
+    if (m->read_only || m->full || m->no_names)
         return m->read_only ? -EROFS : -ENOSPC;
     assert(mode == 0700);
     memory_make(m, path)->directory = true;

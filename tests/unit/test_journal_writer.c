@@ -253,7 +253,7 @@ static void fill_segments(struct writer_world *w, size_t bytes, unsigned segment
 static struct header read_header(struct writer_world *w, uint64_t segment, uint8_t **bytes)
 {
     char path[40] = "/store/";
-    struct frame frame;
+    struct journal_frame frame;
     struct header header;
     size_t size;
     segment_name(segment, path + 7);
@@ -270,7 +270,7 @@ static void headers_name_the_seals_of_the_segments_before(void **state)
     (void)state;
     struct writer_world w;
     uint8_t *bytes;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     world_run_ready(&w);
     fill_segments(&w, 50 * KIB, 6);
     for (unsigned i = 0; i < 6; i++) {
@@ -279,7 +279,7 @@ static void headers_name_the_seals_of_the_segments_before(void **state)
         for (unsigned k = 0; k < header.seal_count; k++) {
             struct journal_place place = header_seal(&header, k);
             assert_true(place.segment <= w.held[i - 2]);
-            assert_true(place.offset > SEGMENT_BYTES_MIN / 2);
+            assert_true(place.offset > WORLD_SEGMENT / 2);
         }
         free(bytes);
     }
@@ -290,7 +290,7 @@ static void segments_follow_each_other_and_have_seals(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     world_run_ready(&w);
     fill_segments(&w, 50 * KIB, 10);
     assert_int_equal(counter_read(&w.writer.counters.segments), 10);
@@ -314,7 +314,7 @@ static void a_segment_begins_without_a_write_of_its_own(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     uint64_t syncs = sim_disk_syncs(w.disk);
     world_run_ready(&w);
     assert_int_equal(sim_disk_syncs(w.disk), syncs + 2); /* the file, the name */
@@ -330,7 +330,7 @@ static void a_batch_larger_than_a_segment_gets_one_that_is_large_enough(void **s
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     world_run_ready(&w);
     world_commit(&w.apps[0], 10, 0);
     world_commit(&w.apps[1], 3 << 20, 0);
@@ -368,7 +368,7 @@ static void released_segments_are_unlinked(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     world_run_ready(&w);
     fill_segments(&w, 50 * KIB, 6);
     assert_int_equal(counter_read(&w.writer.counters.removed), 0);
@@ -390,7 +390,7 @@ static void what_nobody_holds_is_unlinked_once_it_is_sealed(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     w.hold = false;
     world_run_ready(&w);
     fill_segments(&w, 50 * KIB, 6);
@@ -403,7 +403,7 @@ static void an_unlink_that_fails_is_tried_again_later(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     world_run_ready(&w);
     fill_segments(&w, 50 * KIB, 3);
     w.policy.read_only = true;
@@ -424,7 +424,7 @@ static void a_new_process_goes_on_behind_the_old_one(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     for (unsigned run = 1; run <= 5; run++) {
         world_run_ready(&w);
         fill_segments(&w, 50 * KIB, 2 * run);
