@@ -591,7 +591,7 @@ static void requests_after_a_failed_store_say_so(void **state)
     post(1, LARGE);
     run_until_kept(1);
     struct sim_disk_policy policy = sim_disk_default;
-    policy.read_only = true;
+    policy.write_error = 1000;
     sim_disk_set(one->disk, &policy);
     expect(DROP, "all", 500, "the store has failed");
     expect(REPLAY, "all", 500, "the store has failed");
@@ -599,7 +599,7 @@ static void requests_after_a_failed_store_say_so(void **state)
     sim_disk_set(one->disk, &sim_disk_default);
     world_kill(one);
     world_start(one);
-    assert_int_equal(kept(), 1);
+    assert_true(kept() <= 1); /* what a write has done that failed, nobody knows before */
     hosts_world_close(&world);
 }
 
