@@ -343,6 +343,47 @@ static void a_replay_ends_where_the_output_has_no_room(void **state)
     hosts_world_close(&world);
 }
 
+static void a_letter_larger_than_records_may_be_now_stays(void **state)
+{
+    (void)state;
+    open_hosts(1, "max_record = 50K\n");
+    post(1, LARGE);
+    run_until_kept(1);
+    world_kill(one);
+    memcpy(strstr(one->text, "50K"), "30K", 3);
+    world_start(one);
+    expect(REPLAY, "all", 200, "{\"replayed\":0,\"failed\":[1]}\n");
+    assert_int_equal(world_logged(one, "it is larger than the output's max_record is now"), 1);
+    assert_int_equal(kept(), 1);
+    hosts_world_close(&world);
+}
+
+/* There is no app of that name at two, so it refuses all. */
+static void a_request_does_a_thousand_letters_and_says_where_to_go_on(void **state)
+{
+    (void)state;
+    static char lines[1005 * 2 + 1];
+    for (size_t i = 0; i + 1 < sizeof lines; i += 2)
+        memcpy(lines + i, "x\n", 3);
+    open_hosts(1, "batch_records = 1\nbackoff_min = 1ms\n");
+    world_kill(one);
+    memcpy(strstr(one->text, "app = dst"), "app = not", 9);
+    memcpy(strstr(one->text, "attempts = 2"), "attempts = 1", 12);
+    world_start(one);
+    world_post(one, "/apps/src/events/e", "application/x-ndjson", lines);
+    run_until_kept(1005);
+    world_kill(two); /* what is sent again is not refused again at once */
+    expect(REPLAY, "2-9999", 200, "{\"replayed\":1000,\"next\":1002}\n");
+    expect(REPLAY, "1002-9999", 200, "{\"replayed\":4}\n");
+    expect(DEAD, NULL, 200, "{\"dead\":[{\"number\":1,");
+    assert_int_equal(kept(), 1);
+    world_start(two);
+    run_until_kept(1005);
+    expect(DROP, "all", 200, "{\"dropped\":1000,\"next\":2005}\n");
+    expect(DROP, "2005-99999", 200, "{\"dropped\":5}\n");
+    hosts_world_close(&world);
+}
+
 static void apps_that_cannot_run_keep_their_letters_in_reach(void **state)
 {
     (void)state;
@@ -614,6 +655,8 @@ int main(void)
         cmocka_unit_test(a_range_is_replayed_in_order_at_the_end_of_the_stream),
         cmocka_unit_test(a_replayed_record_that_is_refused_again_is_set_aside_again),
         cmocka_unit_test(a_replay_ends_where_the_output_has_no_room),
+        cmocka_unit_test(a_letter_larger_than_records_may_be_now_stays),
+        cmocka_unit_test(a_request_does_a_thousand_letters_and_says_where_to_go_on),
         cmocka_unit_test(apps_that_cannot_run_keep_their_letters_in_reach),
         cmocka_unit_test(an_output_that_is_gone_keeps_its_letters_to_be_dropped),
         cmocka_unit_test(a_letter_whose_record_is_damaged_stays_and_is_named),
