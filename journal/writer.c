@@ -24,9 +24,10 @@ static void want_round(struct journal_writer *w)
 
 /* --- condition --- */
 
+/* No space, or a file system that is read-only at the moment: nothing was written, and it may pass. */
 bool writer_is_no_space(int error)
 {
-    return error == -ENOSPC || error == -EDQUOT;
+    return error == -ENOSPC || error == -EDQUOT || error == -EROFS;
 }
 
 static void set_condition(struct journal_writer *w, enum journal_condition condition)

@@ -16,7 +16,7 @@
  * Its HEADER is the first frame of the first batch in it, so beginning a segment costs no write of its own;
  * the old one's SEAL is written at the same time. Is there no next one, as the disk is full, the batch waits
  * and the making is tried again each RETRY; apps that ask for room do not get it meanwhile. A write that
- * finds no space is repeated unchanged. Any other failure of a write or a sync ends the store for good:
+ * finds no space, or a read-only file system, is repeated unchanged. Any other failure of a write or a sync ends the store for good:
  * `failed` of all members, and of whoever joins later. A failed sync is never tried again: what the disk has
  * then, nobody knows; a new start finds out.
  *

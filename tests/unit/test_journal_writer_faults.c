@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #define KIB         1024
-#define CRASH_SEEDS 400
+#define CRASH_SEEDS 200
 
 /* Commits until there is no room any more. */
 static void fill_up(struct writer_world *w, size_t bytes)
@@ -281,6 +281,27 @@ static void a_disk_that_is_read_only_lets_nothing_begin(void **state)
     world_close(&w);
 }
 
+/* In mid-life, too: what was being written is repeated when the file system is writable again. */
+static void a_disk_that_becomes_read_only_goes_on_when_it_is_not(void **state)
+{
+    (void)state;
+    struct writer_world w;
+    world_open(&w, 1, WORLD_SEGMENT);
+    world_run_ready(&w);
+    w.policy.read_only = true;
+    world_set_policy(&w);
+    world_commit(&w.apps[0], 50 * KIB, 0);
+    world_run(&w, 10 * NS_PER_S);
+    assert_int_equal(world_condition(&w), JOURNAL_FULL);
+    assert_int_equal(w.apps[0].durable_sequence, 0);
+    w.policy.read_only = false;
+    world_set_policy(&w);
+    world_run(&w, 2 * NS_PER_S);
+    assert_int_equal(world_condition(&w), JOURNAL_OK);
+    assert_int_equal(w.apps[0].durable_sequence, w.apps[0].sequence);
+    world_close(&w);
+}
+
 static void nothing_is_left_of_segments_that_could_not_be_made(void **state)
 {
     (void)state;
@@ -513,7 +534,7 @@ static void what_was_durable_is_found_after_a_crash_and_nothing_else(void **stat
     (void)state;
     for (uint64_t seed = 1; seed <= CRASH_SEEDS; seed++) {
         struct writer_world w;
-        world_open(&w, seed, WORLD_SEGMENT);
+        world_open(&w, seed, seed % 2 ? WORLD_SEGMENT : SEGMENT_BYTES_MIN);
         for (unsigned life = 0; life < 3; life++) {
             w.policy = sim_disk_default;
             world_set_policy(&w);
@@ -543,6 +564,7 @@ int main(void)
         cmocka_unit_test(a_sync_that_fails_ends_the_store_too),
         cmocka_unit_test(whoever_waits_for_room_is_told_that_the_store_failed),
         cmocka_unit_test(a_disk_that_is_read_only_lets_nothing_begin),
+        cmocka_unit_test(a_disk_that_becomes_read_only_goes_on_when_it_is_not),
         cmocka_unit_test(nothing_is_left_of_segments_that_could_not_be_made),
         cmocka_unit_test(short_writes_go_on),
         cmocka_unit_test(a_slow_disk_is_told_of_once_in_a_while),

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#define WORLD_SEGMENT (UINT64_C(1) << 20) /* bytes of a segment */
+#define WORLD_SEGMENT   (UINT64_C(1) << 20)
 #define WORLD_APPS      8
 #define WORLD_BYTES_MAX (4u << 20) /* of a commit */
 #define WORLD_HOST      "10.0.0.1"
