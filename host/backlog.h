@@ -27,6 +27,7 @@
 struct backlog_segment {
     uint64_t segment, offset; /* where to begin to look */
     uint64_t first, last;     /* numbers of its records there */
+    uint64_t begin;           /* the offset before anything of it was read back */
 };
 
 struct backlog_options {
@@ -118,6 +119,10 @@ bool backlog_outstanding(struct backlog *b);
 /* As of journal_member. */
 void backlog_placed(struct backlog *b, uint64_t segment, uint64_t offset);
 void backlog_durable(struct backlog *b);
+
+/* Where a record lies that is not known to be stored: in which segment, and from which offset on to look for
+ * it. False: that is not known. */
+bool backlog_find(const struct backlog *b, uint64_t number, uint64_t *segment, uint64_t *offset);
 
 /* Brings records back, if there are any and there is room. Any time on the owner's loop. */
 void backlog_pump(struct backlog *b);
