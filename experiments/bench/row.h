@@ -34,7 +34,7 @@
     X(listen_dropped, "pure_listen_dropped_total")                \
     X(listen_unopened, "pure_listen_unopened_total")              \
     X(fsyncs, "pure_journal_writes_total")                        \
-    X(journal_bytes, "pure_journal_bytes_total")                  \
+    X(journal_bytes, "pure_journal_written_bytes_total")          \
     X(journal_frames, "pure_journal_frames_total")
 
 struct economy {
@@ -45,11 +45,12 @@ struct economy {
 
 /* Of hosts with a store on the disk. */
 struct row_disk {
-    uint64_t bytes_s;      /* what the disk takes by itself, 1 MiB and a sync at a time; 0: no such row */
-    uint64_t framed_bytes; /* of the records delivered, or of the events taken */
-    uint64_t beyond_bytes; /* most seen waiting on the disk beyond the queues */
-    uint64_t event_p50_us; /* journal at-1: one event by itself, in turns with */
-    uint64_t bare_p50_us;  /* one bare write and sync of the same size */
+    uint64_t bytes_s;       /* what the disk takes by itself, 1 MiB and a sync at a time; 0: no such row */
+    uint64_t framed_bytes;  /* of the records delivered, or of the events taken */
+    uint64_t beyond_bytes;  /* most seen waiting on the disk beyond the queues */
+    uint64_t event_p50_us;  /* journal at-1: one event by itself, in turns with */
+    uint64_t memory_p50_us; /* one event to an app that keeps nothing, and */
+    uint64_t bare_p50_us;   /* one bare write and sync of the same size */
 };
 
 struct row {
