@@ -11,6 +11,9 @@ DESTDIR ?=
 FUZZ_S ?= 30
 FIRST ?= 1
 SEEDS ?= 10000
+KILLS ?= 1000
+SEED ?=
+PART ?=
 V ?= 0
 
 # As many jobs as processors, unless this make is part of another.
@@ -67,6 +70,7 @@ all: $(HOST) $(APPS) $(APP_HEADER)
 
 PACKAGES_build := gcc libc6-dev liburing-dev libsodium-dev libinih-dev
 PACKAGES_check := $(PACKAGES_build) libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 curl
+PACKAGES_crash := $(PACKAGES_check) libfuse3-dev fuse3
 PACKAGES_bench := $(PACKAGES_build) wrk libenet-dev
 PACKAGES_deb := $(PACKAGES_build) dpkg-dev
 
@@ -94,6 +98,8 @@ deps-build:
 # One after the other: two at a time would wait for each other's lock.
 deps-check: | deps-build
 	$(call install_missing,$(PACKAGES_check))
+deps-crash: | deps-check
+	$(call install_missing,$(PACKAGES_crash))
 deps-bench: | deps-build
 	$(call install_missing,$(PACKAGES_bench))
 deps-deb: | deps-build
@@ -140,8 +146,8 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) $(LIBS) $(EXPORTS)
 
-# What tests/checks/links.sh needs besides the host, and `path` and the host on the epoll back end.
-LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so)
+# What tests/checks/links.sh and crash.sh need besides the host, and `path` and the host on the epoll back end.
+LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so crash)
 
 $(B)/live/%.so: $(B)/tests/live/%.o
 	@mkdir -p $(@D)
@@ -150,6 +156,15 @@ $(B)/live/%.so: $(B)/tests/live/%.o
 $(B)/live/%: $(B)/tests/live/%.o
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $<
+
+# For make check-crash only: it needs libfuse3-dev.
+$(B)/tests/live/lossyfs.o: tests/live/lossyfs.c | deps-crash
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CFLAGS) -I/usr/include/fuse3 -c -o $@ $<
+
+$(B)/live/lossyfs: $(B)/tests/live/lossyfs.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< -lfuse3
 
 live: $(LIVE) $(B)/bench/path $(B)/bench/pure-host-epoll
 tests: $(TESTS)
@@ -182,6 +197,16 @@ storms: deps-check
 	@$(MAKE) $(B)/tests/test_hosts_links_storm
 	@$(B)/tests/test_hosts_links_storm $(FIRST) $(SEEDS)
 
+# The long run of crashes of whole hosts; check has some dozens of seeds.
+crashes: deps-check
+	@$(MAKE) $(B)/tests/test_hosts_crash_storm
+	@$(B)/tests/test_hosts_crash_storm $(FIRST) $(SEEDS)
+
+# The long run of the kills; check has a few of them.
+check-crash: deps-crash
+	@$(MAKE) all live $(B)/live/lossyfs
+	@KILLS=$(KILLS) SEED=$(SEED) tests/checks/crash.sh $(VARIANT) $(PART)
+
 include experiments/bench.mk
 bench: | deps-bench
 
@@ -189,7 +214,7 @@ format: deps-check
 	clang-format-14 -i $$(find core journal uring link wire host tests experiments -name '*.[ch]')
 
 clean:
-	rm -rf build
+	rm -rf build docs/examples/demo.store
 
 # --- installing ---
 
@@ -237,6 +262,8 @@ help:
 	@echo "make bench      BENCH=wires-1,wires-4 picks, ROUNDS=5; rows in build/bench.jsonl"
 	@echo "make fuzz       every fuzzer for FUZZ_S=$(FUZZ_S) seconds"
 	@echo "make storms     FIRST=$(FIRST) SEEDS=$(SEEDS): hosts with links under all faults, seed by seed"
+	@echo "make crashes    FIRST=$(FIRST) SEEDS=$(SEEDS): hosts that crash, with their disks, seed by seed"
+	@echo "make check-crash KILLS=$(KILLS) SEED= PART=kills|lossy|full|broken|backlog: killed, without power, without room"
 	@echo "make install    DESTDIR= PREFIX=$(PREFIX)"
 	@echo "make deb        a Debian package in build/"
 	@echo "make format     formats all sources in place"
@@ -245,8 +272,8 @@ help:
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
-.PHONY: all tests live fuzzers run check check-fast fuzz storms format clean install deb help
-.PHONY: deps-build deps-check deps-bench deps-deb
+.PHONY: all tests live fuzzers run check check-fast check-crash fuzz storms crashes format clean install deb help
+.PHONY: deps-build deps-check deps-crash deps-bench deps-deb
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -62,6 +62,7 @@ struct app_journal {
     struct timer acks;
     bool acks_due;
     uint64_t sequence; /* of the last commit that is ended */
+    uint64_t unknown;  /* records that each output may have sent and of which the journal no longer knows */
     bool framing;      /* the next one is begun */
     bool framed;       /* frames of the app are in the batch that fills */
     struct journal_output *outputs;
@@ -85,6 +86,9 @@ void app_journal_dispose(struct owned_app *a);
  * negative errno. What there is besides the state is put back in any case. */
 int app_journal_restore(struct owned_app *a, const struct commit_head *head,
                         const struct journal_frame *frame, struct span sections);
+/* After the last: commits go on behind `sequence`; what was sent in `unknown` bytes of damage, which is no
+ * more records than bytes, may have arrived: numbers of all outputs go on behind as many. */
+void app_journal_go_on(struct owned_app *a, uint64_t sequence, uint64_t unknown);
 /* After the last: the state is whole. 0 or a negative error of it. */
 int app_journal_restored(struct owned_app *a);
 

@@ -151,12 +151,32 @@ int app_journal_restore(struct owned_app *a, const struct commit_head *head,
     return more < 0 ? more : error < 0 ? error : of_state;
 }
 
+void app_journal_go_on(struct owned_app *a, uint64_t sequence, uint64_t unknown)
+{
+    a->journal.sequence = max_u64(a->journal.sequence, sequence);
+    a->journal.unknown = unknown;
+}
+
 int app_journal_restored(struct owned_app *a)
 {
     struct app_journal *j = &a->journal;
     for (uint32_t i = 0; i < j->segment_count; i++)
         store_hold(j->options.store, j->segments[i]);
     return a->state.app ? app_state_snapshot(&a->state) : 0;
+}
+
+static void find_last(void *context, const struct store_sends *sends)
+{
+    uint64_t *last = context;
+    *last = max_u64(*last, sends->last);
+}
+
+/* Numbers never go back: not behind what lies in segments, and not behind what was lost with them. */
+static uint64_t sent_of(const struct owned_app *a, const struct journal_output *o)
+{
+    uint64_t last = o->sent;
+    store_each_sends(a->journal.options.store, a->entry.name, o->name, o->sent, find_last, &last);
+    return last + a->journal.unknown;
 }
 
 int app_journal_add_output(struct owned_app *a, struct outlet *outlet, uint64_t limit,
@@ -175,6 +195,7 @@ int app_journal_add_output(struct owned_app *a, struct outlet *outlet, uint64_t 
                                       .loop = a->loop,
                                       .task = &a->task};
     int error = backlog_init(o->backlog, &options);
+    o->sent = sent_of(a, o);
     if (error == 0)
         error = backlog_start(o->backlog, o->sent, o->stored);
     *backlog = o->backlog;

@@ -263,7 +263,8 @@ void backlog_durable(struct backlog *b)
 
 static void say_lost(struct backlog *b, uint64_t first, uint64_t last, const char *why)
 {
-    log_line(b->options.log, LOG_ERROR, "output %s.%s: records %llu to %llu are lost: %s",
+    log_line(b->options.log, LOG_ERROR,
+             "output %s.%s: records %llu to %llu are lost, as far as there were such: %s",
              b->options.outlet->app, b->options.outlet->output, (ull)first, (ull)last, why);
     counter_add(&b->options.outlet->report.lost, last - first + 1);
 }
@@ -363,7 +364,7 @@ void backlog_pump(struct backlog *b)
     uint64_t next = q->tail.records + 1;
     const struct backlog_segment *s = segment_with(b, next);
     if (!s || s->first > next) {
-        lose_to(b, s ? s->first - 1 : b->durable, "their segment is missing");
+        lose_to(b, s ? s->first - 1 : b->durable, "the journal has them no more");
         loop_want(b->options.loop, b->options.task);
         return;
     }

@@ -173,6 +173,15 @@ static int restore(void *context, const struct commit_head *head, const struct j
     return error == -ENOMEM ? error : 0; /* the rest of what there is to know is wanted in any case */
 }
 
+static void end_of(void *context, const char *app, uint64_t sequence, uint64_t unknown)
+{
+    struct restoring *r = context;
+    unsigned index;
+    struct owned_app *a = journaled_app(r->host, span_text(app), &index);
+    if (a)
+        app_journal_go_on(a, sequence, unknown);
+}
+
 /* What nobody in the configuration wants stays: names may have been mistyped. */
 static void hold_unknown(void *context, const char *app)
 {
@@ -199,7 +208,7 @@ int host_restore_apps(struct host *h)
     struct restoring r = {.host = h, .errors = calloc(h->app_count + 1, sizeof *r.errors)};
     if (!r.errors)
         return -ENOMEM;
-    struct store_replay replay = {.wanted = wanted, .each = restore, .context = &r};
+    struct store_replay replay = {.wanted = wanted, .each = restore, .end = end_of, .context = &r};
     int error = store_replay(&h->store, &replay);
     for (unsigned i = 0; error == 0 && i < h->app_count; i++) {
         struct owned_app *a = &h->apps[i];
@@ -211,7 +220,7 @@ int host_restore_apps(struct host *h)
             owned_app_not_restored(a, failed);
     }
     if (error == 0)
-        store_each_app(&h->store, hold_unknown, h);
+        error = store_each_app(&h->store, hold_unknown, h);
     free(r.errors);
     return error;
 }

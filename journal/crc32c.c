@@ -118,8 +118,6 @@ static inline HARDWARE uint64_t step_byte(uint64_t crc, uint8_t byte)
 
 #include <sys/auxv.h>
 
-#define HARDWARE __attribute__((target("+crc")))
-
 #ifndef HWCAP_CRC32
 #define HWCAP_CRC32 (1 << 7)
 #endif
@@ -127,9 +125,11 @@ static inline HARDWARE uint64_t step_byte(uint64_t crc, uint8_t byte)
 /* ARM C language extensions, 8.8; the builtins, as arm_acle.h of some compilers wants the whole file built
  * for the extension. */
 #if defined __clang__
+#define HARDWARE           __attribute__((target("crc")))
 #define CRC32CX(crc, word) __builtin_arm_crc32cd(crc, word)
 #define CRC32CB(crc, byte) __builtin_arm_crc32cb(crc, byte)
 #else
+#define HARDWARE           __attribute__((target("+crc")))
 #define CRC32CX(crc, word) __builtin_aarch64_crc32cx(crc, word)
 #define CRC32CB(crc, byte) __builtin_aarch64_crc32cb(crc, byte)
 #endif

@@ -213,7 +213,7 @@ static int examine_segment(struct fsck *f, struct segment *segment)
     int error = survey_segment(&f->store, segment, 0, true, take_frame, f, &v);
     if (error < 0)
         return error;
-    if (v.error != -ENOENT) { /* a running host removes segments */
+    if (v.error != -ENOENT) { /* whoever has the store removed it */
         f->report->frames += v.frames;
         error = f->error;
         if (error == 0)

@@ -114,7 +114,6 @@ static void open_segment(struct journal_reader *r, uint64_t segment)
 {
     r->busy = true;
     r->segment = segment;
-    r->forgotten = false;
     forget_window(r);
     segment_name(segment, r->name);
     io_prepare_name(&r->op, IO_FILE_OPEN, r->store->directory, r->name, O_RDONLY | O_CLOEXEC, 0, opened);
@@ -301,7 +300,7 @@ static bool stays_open(const struct journal_reader *r)
 {
     if (r->stopping)
         return false;
-    return r->first ? r->first->segment == r->segment : !r->forgotten;
+    return r->first && r->first->segment == r->segment;
 }
 
 static bool run(struct task *task, uint64_t now_ns)
@@ -317,7 +316,7 @@ static bool run(struct task *task, uint64_t now_ns)
         open_segment(r, q->segment);
     else if (q)
         serve(r, q);
-    return !r->busy && r->first;
+    return !r->busy && (r->first || r->fd >= 0);
 }
 
 int journal_reader_init(struct journal_reader *r, struct store *store, struct loop *loop)
@@ -343,14 +342,6 @@ void journal_read(struct journal_reader *r, struct read_request *q)
     q->at = q->offset;
     q->waiting = true;
     line_add(r, q);
-    want(r);
-}
-
-void journal_reader_forget(struct journal_reader *r, uint64_t segment)
-{
-    if (segment != r->segment)
-        return;
-    r->forgotten = true;
     want(r);
 }
 

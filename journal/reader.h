@@ -1,5 +1,5 @@
 /* Reads sends back from segments, for outputs that have more records than their queue holds in memory. One
- * reader an owner, on its loop: it has one buffer and one open segment, whatever the number of outputs, and
+ * reader an owner, on its loop: it has one buffer and one open segment at most, whatever the number of outputs, none while nobody asks, and
  * serves those that ask in turn. Every frame is checked; damage is passed over to the next valid frame.
  *
  * A turn of a request: the segment is opened, if it is another one than the last; what of the window is
@@ -46,7 +46,6 @@ struct journal_reader {
     struct read_request *first, **last; /* in line; the first is served */
     int fd;                             /* -1: none */
     uint64_t segment;                   /* that is open, or being opened; 0: none */
-    bool forgotten;                     /* it is to be closed as soon as it is not the next to be read */
     uint8_t *window;                    /* `room` bytes, `size` of them read */
     size_t room, size;                  /* room >= READER_WINDOW */
     uint64_t window_offset;             /* in the segment */
@@ -66,9 +65,6 @@ int journal_reader_init(struct journal_reader *r, struct store *store, struct lo
 /* Joins the line. In a turn it gets through READER_WINDOW bytes of its segment at most, or one longer frame.
  */
 void journal_read(struct journal_reader *r, struct read_request *request);
-
-/* The segment is to be unlinked, or its writer went on: it is closed if it is open and nobody reads it. */
-void journal_reader_forget(struct journal_reader *r, uint64_t segment);
 
 /* Ends what is under way; requests are forgotten: no `done` any more. */
 void journal_reader_stop(struct journal_reader *r);

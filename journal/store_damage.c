@@ -23,7 +23,7 @@ bool damage_known(const struct segment *segment, const struct seal_hole *hole)
 
 static int copy_bytes(struct files *files, int from, int to, const struct seal_hole *hole, uint64_t size)
 {
-    uint8_t *chunk = malloc(COPY_CHUNK);
+    uint8_t *chunk = malloc(min_size(size, COPY_CHUNK));
     if (chunk == NULL)
         return -ENOMEM;
     int error = 0;

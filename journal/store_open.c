@@ -388,7 +388,10 @@ static int know(struct store *s, struct segment *segment)
     int error = survey_segment(s, segment, 0, true, NULL, NULL, &v);
     if (error < 0)
         return error;
-    error = take_survey(s, segment, &v);
+    if (s->options.read_only && v.error == -ENOENT)
+        segment->unreadable = true; /* whoever has the store removed it */
+    else
+        error = take_survey(s, segment, &v);
     survey_dispose(&v);
     return error;
 }

@@ -7,6 +7,7 @@
 #define STORE_LOCK_NAME    "lock"
 #define STORE_DAMAGED_NAME "damaged"
 #define STORE_LINE_SIZE    512
+#define SURVEY_HOLES_MAX   1024 /* of a segment: each is a file in damaged/ and an entry in its seal */
 
 /* NULL: there is none of that number. */
 struct segment *store_find(const struct store *s, uint64_t number);

@@ -13,6 +13,16 @@ struct surveying {
     void *context;
 };
 
+/* In order. What is more than SURVEY_HOLES_MAX is one with the last. */
+static int add_hole(struct survey *v, uint64_t offset, uint64_t size)
+{
+    if (v->found.hole_count < SURVEY_HOLES_MAX)
+        return seal_add_hole(&v->found, offset, size);
+    struct seal_hole *last = &v->found.holes[SURVEY_HOLES_MAX - 1];
+    last->size = offset + size - last->offset;
+    return 0;
+}
+
 static int take_seal(struct survey *v, const struct journal_frame *frame)
 {
     int error = seal_read(frame->payload, &v->stored);
@@ -30,7 +40,7 @@ static int take_frame(struct surveying *w, const struct journal_frame *frame)
     if (w->note) {
         int error = seal_note(&v->found, frame);
         if (error == PE_JOURNAL) /* written so: its checksum is right */
-            return seal_add_hole(&v->found, frame->offset, frame->size);
+            return add_hole(v, frame->offset, frame->size);
         if (error < 0)
             return error;
     }
@@ -49,7 +59,7 @@ static int take_item(struct surveying *w, const struct scan_item *item)
         v->end = item->offset;
         return take_seal(v, &item->frame);
     case SCAN_DAMAGE:
-        return seal_add_hole(&v->found, item->offset, item->size);
+        return add_hole(v, item->offset, item->size);
     case SCAN_TAIL:
         v->end = item->offset;
         v->tail_bytes = item->blank ? 0 : item->size;
@@ -69,7 +79,7 @@ static int take_lost_seal(struct survey *v, uint64_t named)
     v->seal_lost = named == v->end;
     if (v->seal_lost)
         return 0;
-    int error = seal_add_hole(&v->found, v->end, named - v->end);
+    int error = add_hole(v, v->end, named - v->end);
     v->end = named;
     return error;
 }
@@ -107,6 +117,7 @@ int survey_segment(struct store *s, const struct segment *segment, uint64_t from
             (void)files->backend->refresh(files, fd); /* what is lost then was not acknowledged */
         v->error = scan_init(&scan, files, fd, s->id, segment->number, from);
         if (v->error == 0) {
+            scan.durable = segment->named;
             error = survey_all(&w, &scan, segment);
             scan_dispose(&scan);
         }
@@ -115,7 +126,7 @@ int survey_segment(struct store *s, const struct segment *segment, uint64_t from
     if (v->error == -ENOMEM)
         error = -ENOMEM;
     if (error == 0 && v->error < 0)
-        error = seal_add_hole(&v->found, v->end, segment->bytes > v->end ? segment->bytes - v->end : 0);
+        error = add_hole(v, v->end, segment->bytes > v->end ? segment->bytes - v->end : 0);
     if (error < 0)
         survey_dispose(v);
     return error;

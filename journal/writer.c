@@ -24,9 +24,10 @@ static void want_round(struct journal_writer *w)
 
 /* --- condition --- */
 
+/* No space, or a file system that is read-only at the moment: nothing was written, and it may pass. */
 bool writer_is_no_space(int error)
 {
-    return error == -ENOSPC || error == -EDQUOT;
+    return error == -ENOSPC || error == -EDQUOT || error == -EROFS;
 }
 
 static void set_condition(struct journal_writer *w, enum journal_condition condition)
@@ -310,14 +311,11 @@ static void batch_written(struct io_op *op, int result, bool more)
 {
     (void)more;
     struct journal_writer *w = container_of(op, struct journal_writer, write_op);
-    want_round(w);
-    if (w->failure) { /* by something else meanwhile: nobody waits for it any more */
-        w->writing = false;
-        return;
-    }
     if (result > 0)
         w->written += (size_t)result;
-    if (w->written == w->buffers[!filling(w)].size)
+    if (w->failure) /* by something else meanwhile: nobody waits for it any more */
+        w->writing = false;
+    else if (w->written == w->buffers[!filling(w)].size)
         batch_durable(w);
     else if (result > 0 || result == -EINTR || result == -EAGAIN)
         write_rest(w);
@@ -327,6 +325,7 @@ static void batch_written(struct io_op *op, int result, bool more)
         w->writing = false;
         writer_fail(w, result < 0 ? result : -EIO);
     }
+    want_round(w); /* behind the apps that heard: what they do now is in the next batch */
 }
 
 /* --- handing over --- */

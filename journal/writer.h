@@ -10,13 +10,13 @@
  *
  * A member (an app) joins the batch that fills, whether it added frames or not, and hears when all of that
  * batch, and so all before it, is durable. A batch without frames is durable at once when nothing is being
- * written, and else together with the batch before it.
+ * written, and else together with the batch before it if nobody added frames until then.
  *
  * Segments: the next one is made (created, set aside, its name made durable) before the current one is full.
  * Its HEADER is the first frame of the first batch in it, so beginning a segment costs no write of its own;
  * the old one's SEAL is written at the same time. Is there no next one, as the disk is full, the batch waits
  * and the making is tried again each RETRY; apps that ask for room do not get it meanwhile. A write that
- * finds no space is repeated unchanged. Any other failure of a write or a sync ends the store for good:
+ * finds no space, or a read-only file system, is repeated unchanged. Any other failure of a write or a sync ends the store for good:
  * `failed` of all members, and of whoever joins later. A failed sync is never tried again: what the disk has
  * then, nobody knows; a new start finds out.
  *
@@ -77,6 +77,9 @@ struct journal_options {
     /* A segment was begun: time for snapshots of apps whose last one is in an old segment. Called from the
      * writer's round, when the first batch is on its way; frames may be added. May be NULL. */
     void (*begun)(void *context, uint64_t segment);
+    /* A segment, of whichever owner, is about to be unlinked: time to close it, as an open file keeps its
+     * space. May be NULL. */
+    void (*removing)(void *context, uint64_t segment);
     void *context;
 };
 

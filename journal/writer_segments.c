@@ -155,6 +155,7 @@ static void allocated(struct io_op *op, int result, bool more)
     struct journal_segments *s = of_making(op);
     if (!goes_on(s, result == -EOPNOTSUPP ? 0 : result))
         return;
+    /* Batches are durable without it: it spares the first ones what setting aside has changed. */
     io_prepare_file(op, IO_FILE_SYNC, s->making.fd, NULL, 0, 0, file_synced);
     io_queue(io_of(s), op);
 }
@@ -219,7 +220,8 @@ bool segments_ready(const struct journal_writer *w, uint64_t bytes)
 
 int segments_rotate(struct journal_writer *w)
 {
-    struct journal_making *m = &w->segments->making;
+    struct journal_segments *s = w->segments;
+    struct journal_making *m = &s->making;
     struct segment *segment;
     assert(m->step == MAKING_READY && !w->writing);
     int error = store_begin(w->options.store, m->number, m->bytes, &segment);
@@ -234,6 +236,8 @@ int segments_rotate(struct journal_writer *w)
     m->fd = -1;
     m->step = MAKING_NONE;
     counter_add(&w->counters.segments, 1);
+    if (!is_small(s))
+        writer_has_space(w, &w->no_segment);
     return 0;
 }
 
@@ -361,6 +365,8 @@ void segments_remove(struct journal_writer *w)
     if (r->number != 0 || w->failure || w->stopping || r->resting ||
         !store_take_removable(store_of(s), &r->number))
         return;
+    if (w->options.removing)
+        w->options.removing(w->options.context, r->number);
     segment_name(r->number, r->name);
     io_prepare_name(&r->op, IO_FILE_UNLINK, store_of(s)->directory, r->name, 0, 0, removed);
     io_queue(io_of(s), &r->op);

@@ -50,7 +50,6 @@ static bool has_place(const struct outputs *o, const struct link_output *output)
 
 static void begin(struct outputs *o, struct link_output *output)
 {
-    output->anew = false;
     if (!has_place(o, output)) {
         output->state = OUTPUT_IDLE;
         return;
@@ -69,14 +68,9 @@ static void end(struct outputs *o, struct link_output *output)
     o->ends_due++;
 }
 
-static void end_sent(struct outputs *o, struct link_output *output)
-{
-    o->ends_due -= output->end_due;
-    output->end_due = false;
-}
-
-/* A stream that is broken makes way for its next life. One whose OPEN was never sent is nobody's yet. (Of one
- * whose OPEN was, the receiver knows: it has stored what there was when that was sent.) */
+/* A stream that is broken makes way for its next life, without a rest. One whose OPEN was never sent is
+ * nobody's yet. (Of one whose OPEN was, the receiver knows: it has stored what there was when that was sent.)
+ */
 static void mend(struct outputs *o, struct link_output *output)
 {
     if (!output->stream.broken)
@@ -86,7 +80,8 @@ static void mend(struct outputs *o, struct link_output *output)
         return;
     }
     end(o, output);
-    output->anew = true;
+    output->for_ever = false;
+    output->rest_until_ns = 0;
 }
 
 int outputs_add(struct outputs *o, struct link_output *output, struct outlet *outlet,
@@ -122,7 +117,8 @@ static void see_rests(struct outputs *o)
 static void ended(struct outputs *o, struct link_output *output)
 {
     output->state = output->for_ever ? OUTPUT_DISABLED : OUTPUT_RESTING;
-    end_sent(o, output);
+    o->ends_due -= output->end_due;
+    output->end_due = false;
     see_holding(o, output);
     see_rests(o);
 }
@@ -138,8 +134,7 @@ void outputs_begin(struct outputs *o, uint32_t places, uint64_t session_credit)
     for (uint32_t i = 0; i < o->count; i++) {
         struct link_output *output = o->list[i];
         output->life = 0;
-        end_sent(o, output);
-        if (output->state == OUTPUT_ENDING && !output->anew)
+        if (output->state == OUTPUT_ENDING)
             ended(o, output);
         else if (output->state != OUTPUT_DISABLED)
             begin(o, output);
@@ -297,8 +292,6 @@ void outputs_acked(struct outputs *o, const struct sent_item *item)
         return;
     if (item->kind == SENT_OPEN && output->state == OUTPUT_OPENING)
         output->state = OUTPUT_OPEN;
-    else if (item->kind == SENT_END && output->state == OUTPUT_ENDING && output->anew)
-        end_rest(o, output);
     else if (item->kind == SENT_END && output->state == OUTPUT_ENDING)
         ended(o, output);
 }

@@ -6,8 +6,9 @@
  *      |                   +-- refused, or a stored number that cannot be --> ENDING -- end acknowledged --+
  *      |                                                                                                   |
  *      +---------------- the rest is over ---------------- RESTING <---------------------------------------+
- *      |                                                   DISABLED <-- after a refusal for ever ----------+
- *      +------------------------------------- the stream was broken (send_stream.h): no rest is needed ----+
+ *                                                          DISABLED <-- after a refusal for ever ----------+
+ *
+ * A stream that is broken (send_stream.h) ends as well; its rest is over at once.
  *
  * While OPENING, OPEN goes with every packet that carries records: whichever comes first, the receiver knows
  * the stream by it. An output keeps its place (its index) for good; a new life of its stream has a number
@@ -48,7 +49,6 @@ struct link_output {
     uint64_t end;           /* ENDING: where it ends */
     bool end_due;           /* ENDING: has to be sent */
     bool for_ever;          /* ENDING: DISABLED comes next */
-    bool anew;              /* ENDING: it begins anew at once */
     bool holds;             /* records that are not stored, as was seen last */
     uint32_t refusals;      /* in a row */
     uint64_t rest_until_ns; /* ENDING, RESTING */

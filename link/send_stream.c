@@ -29,10 +29,9 @@ void send_stream_look(struct send_stream *s)
     struct record_queue *q = &s->outlet->queue;
     uint64_t before = q->published_seen.bytes, freed = q->freed.records;
     struct stream_position published = outlet_look(s->outlet);
-    if (q->freed.records != freed) { /* numbers were lost: no mark lies behind them */
-        s->marks_first = s->marks_end;
+    if (q->freed.records !=
+        freed) /* numbers were lost. No mark is left: they are used up with what was freed */
         s->broken = s->live;
-    }
     if (published.bytes > before && s->marks_end - s->marks_first < SEND_STREAM_MARKS)
         s->marks[s->marks_end++ % SEND_STREAM_MARKS] = published;
 }

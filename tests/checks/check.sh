@@ -87,20 +87,22 @@ run_tests() {
     done
 }
 
-# Each promise is a line that says ok, FAILED or skipped.
-check_links() {
-    local log=$logs/links-$1.log bad
-    timeout -k 5 600 tests/checks/links.sh "$1" >"$log" 2>&1 || echo "exit status $?" >>"$log"
+# check_promises VARIANT NAME COMMAND…: each promise is a line that says ok, FAILED or skipped.
+check_promises() {
+    local variant=$1 name=$2 log bad
+    log=$logs/${name//[^a-z0-9]/-}-$variant.log
+    shift 2
+    timeout -k 5 600 "$@" >"$log" 2>&1 || echo "exit status $?" >>"$log"
     bad=$(grep -c '^FAILED ' "$log")
     tail -n 1 "$log" | grep -q '^exit status' && [ "$bad" -eq 0 ] && bad=1
     passed=$((passed + $(grep -c '^ok ' "$log")))
     failed=$((failed + bad))
     skipped=$((skipped + $(grep -c '^skipped ' "$log")))
     if [ "$bad" -gt 0 ]; then
-        echo "FAILED  $1: links between processes: $(grep -c '^ok ' "$log") passed, $bad failed"
+        echo "FAILED  $variant: $name: $(grep -c '^ok ' "$log") passed, $bad failed"
         grep -v '^ok ' "$log" | tail -n 200
     else
-        echo "ok      $1: links between processes: $(grep -c '^ok ' "$log") passed"
+        echo "ok      $variant: $name: $(grep -c '^ok ' "$log") passed"
         grep '^skipped ' "$log"
     fi
 }
@@ -109,7 +111,7 @@ build_and_run() {
     check "build $1" $make VARIANT="$1" all tests live || return
     run_tests "$1"
     check "$1: the process" tests/checks/process.sh "$1"
-    [ "$mode" = fast ] || check_links "$1"
+    [ "$mode" = fast ] || check_promises "$1" "links between processes" tests/checks/links.sh "$1"
 }
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-strict_string_checks=1}
@@ -121,6 +123,7 @@ check "includes" tests/checks/includes.sh
 check "format" formatted
 build_and_run release
 check "documentation" tests/checks/docs.sh
+[ "$mode" = fast ] || KILLS=20 check_promises release "hosts are killed" tests/checks/crash.sh release kills
 if [ "$mode" = full ]; then
     check "build experiments" $make VARIANT=release bench-programs
     build_and_run asan

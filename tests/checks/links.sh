@@ -30,6 +30,7 @@ fi
 shift
 
 work=$(mktemp -d)
+suite=links
 trap 'kill $(jobs -pr) 2>/dev/null; wait; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 prefix=

@@ -16,7 +16,7 @@
 struct memory_file {
     char name[96]; /* empty: no file; "damaged/…": in that directory */
     uint8_t *data;
-    size_t size;
+    size_t size, room;
     uint64_t bad_from, bad_to; /* reads that touch these bytes fail */
     bool locked, directory;
     uint64_t syncs;
@@ -27,7 +27,7 @@ struct memory_files {
     struct memory_file file[MEMORY_FILES];
     int open[MEMORY_FILES]; /* by descriptor: index of the file, -1: closed */
     bool lock_here[MEMORY_FILES];
-    bool read_only, full;
+    bool read_only, full, no_names;     /* the last: nothing can be created */
     uint64_t reads, read_bytes, writes; /* counted, as are opened files */
     uint64_t read_backwards;            /* reads of a file in front of where the last one ended */
     uint64_t read_end[MEMORY_FILES];
@@ -78,7 +78,7 @@ static inline int memory_open(struct files *f, int directory, const char *name, 
         return -EEXIST;
     if (file == NULL && !(flags & O_CREAT))
         return -ENOENT;
-    if (file == NULL && m->full)
+    if (file == NULL && (m->full || m->no_names))
         return -ENOSPC;
     if (file == NULL)
         file = memory_make(m, path);
@@ -130,11 +130,13 @@ static inline int64_t memory_read(struct files *f, int fd, void *data, uint64_t 
 
 static inline void memory_resize(struct memory_file *file, size_t size)
 {
-    uint8_t *data = realloc(file->data, size + 1);
-    assert(data != NULL);
+    if (size > file->room) {
+        file->room = size > 2 * file->room ? size : 2 * file->room;
+        file->data = realloc(file->data, file->room);
+        assert(file->data != NULL);
+    }
     if (size > file->size)
-        memset(data + file->size, 0, size - file->size);
-    file->data = data;
+        memset(file->data + file->size, 0, size - file->size);
     file->size = size;
 }
 
@@ -164,7 +166,7 @@ static inline int memory_make_directory(struct files *f, int directory, const ch
     memory_path(m, directory, name, path, sizeof path);
     if (memory_find(m, path) != NULL)
         return -EEXIST;
-    if (m->read_only || m->full)
+    if (m->read_only || m->full || m->no_names)
         return m->read_only ? -EROFS : -ENOSPC;
     assert(mode == 0700);
     memory_make(m, path)->directory = true;
@@ -250,10 +252,11 @@ static inline void memory_copy(struct memory_files *to, const struct memory_file
         to->file[i] = *file;
         to->file[i].locked = false;
         to->file[i].data = NULL;
-        to->file[i].size = 0;
-        memory_resize(&to->file[i], file->size);
-        if (file->size > 0)
+        to->file[i].size = to->file[i].room = 0;
+        if (file->size > 0) {
+            memory_resize(&to->file[i], file->size);
             memcpy(to->file[i].data, file->data, file->size);
+        }
     }
 }
 

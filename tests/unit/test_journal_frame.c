@@ -3,6 +3,7 @@
 #include "tests/unit/journal_frames.h"
 
 #include <endian.h>
+#include <sys/mman.h>
 
 /* --- the buffer --- */
 
@@ -62,34 +63,62 @@ static void a_dropped_frame_was_never_there(void **state)
 static void a_frame_over_the_limit_is_refused_and_the_others_stay(void **state)
 {
     (void)state;
+    static const uint8_t little[8];
     struct frame_buffer b;
     struct section section = key_section();
     frame_buffer_init(&b);
     put_commit(&b, &section, 1);
     size_t size = b.size;
-    uint8_t *much = calloc(1, FRAME_MAX);
-    assert_non_null(much);
-    section = (struct section){.type = SECTION_STATE, .state = span_of(much, FRAME_MAX)};
+    section = (struct section){.type = SECTION_STATE, .state = span_of(little, FRAME_MAX)};
     commit_begin(&b, FRAME_SNAPSHOT, span_text("a"), 0);
-    commit_put(&b, &section);
+    commit_put(&b, &section); /* refused by its size: it is not looked at */
     assert_int_equal(b.error, PE_TOO_LARGE);
     commit_put(&b, &section);
     assert_int_equal(commit_end(&b, 0), PE_TOO_LARGE);
     assert_int_equal(b.size, size);
     assert_int_equal(b.error, 0);
-    for (size_t over = 0; over < 2; over++) { /* exactly the limit, and one more */
+    frame_buffer_dispose(&b);
+}
+
+/* A frame that is nearly full, in memory of which only the ends are touched. */
+static void a_frame_is_as_large_as_the_limit_and_no_larger(void **state)
+{
+    (void)state;
+    static const uint8_t little[9];
+    for (size_t more = 7; more <= sizeof little; more++) {
+        struct frame_buffer b = {.capacity = FRAME_MAX + 4096, .begun = SIZE_MAX};
+        b.data = mmap(NULL, b.capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                      -1, 0);
+        assert_ptr_not_equal(b.data, MAP_FAILED);
         frame_begin(&b, FRAME_SNAPSHOT);
-        frame_put(&b, much, FRAME_MAX - FRAME_HEAD);
-        frame_put(&b, much, over);
-        assert_int_equal(frame_end(&b), over ? PE_TOO_LARGE : 0);
+        b.size = FRAME_MAX - 8;
+        frame_put(&b, little, more);
+        assert_int_equal(frame_end(&b), more > 8 ? PE_TOO_LARGE : 0);
+        assert_int_equal(b.size, more > 8 ? 0 : FRAME_MAX);
+        munmap(b.data, FRAME_MAX + 4096);
     }
-    free(much);
+}
+
+static void memory_over_what_is_kept_is_given_back(void **state)
+{
+    (void)state;
+    static const uint8_t much[100000];
+    struct frame_buffer b;
+    frame_buffer_init(&b);
+    assert_null(b.data);
+    frame_begin(&b, FRAME_SNAPSHOT);
+    frame_put(&b, much, sizeof much);
+    assert_int_equal(frame_end(&b), 0);
+    size_t capacity = b.capacity;
+    frame_buffer_clear(&b, capacity);
+    assert_int_equal(b.capacity, capacity);
+    assert_int_equal(b.size, 0);
     frame_buffer_clear(&b, 1000);
     assert_int_equal(b.capacity, 1000);
-    assert_int_equal(b.size, 0);
-    put_commit(&b, &section, 0);
+    put_commit(&b, NULL, 0);
     frame_buffer_clear(&b, 0);
     assert_null(b.data);
+    put_commit(&b, NULL, 0);
     frame_buffer_dispose(&b);
 }
 
@@ -268,6 +297,8 @@ int main(void)
         cmocka_unit_test(frames_lie_behind_each_other_at_multiples_of_eight),
         cmocka_unit_test(a_dropped_frame_was_never_there),
         cmocka_unit_test(a_frame_over_the_limit_is_refused_and_the_others_stay),
+        cmocka_unit_test(a_frame_is_as_large_as_the_limit_and_no_larger),
+        cmocka_unit_test(memory_over_what_is_kept_is_given_back),
         cmocka_unit_test(names_have_a_limit_and_no_zero_bytes),
         cmocka_unit_test(frames_may_be_placed_again),
         cmocka_unit_test(every_bit_counts),

@@ -197,13 +197,17 @@ static void numbers_that_cannot_be_are_refused(void **state)
         assert_int_equal(commit_read_section(&rest, &section), runs[i].possible ? 1 : PE_JOURNAL);
         frame_drop(&b);
     }
-    frame_begin(&b, FRAME_COMMIT);
-    frame_put_u8(&b, SECTION_OUTPUT);
-    frame_put_name(&b, span_text("o"));
-    frame_put_u64(&b, 5);
-    frame_put_u64(&b, 6); /* more stored than sent */
-    struct span rest = span_of(b.data + FRAME_HEAD, frame_payload_size(&b));
-    assert_int_equal(commit_read_section(&rest, &section), PE_JOURNAL);
+    static const uint64_t outputs[][2] = {{5, 6}, {VARINT_MAX + 1, 6}}; /* sent, stored */
+    for (size_t i = 0; i < ARRAY_SIZE(outputs); i++) {
+        frame_begin(&b, FRAME_COMMIT);
+        frame_put_u8(&b, SECTION_OUTPUT);
+        frame_put_name(&b, span_text("o"));
+        frame_put_u64(&b, outputs[i][0]);
+        frame_put_u64(&b, outputs[i][1]);
+        struct span rest = span_of(b.data + FRAME_HEAD, frame_payload_size(&b));
+        assert_int_equal(commit_read_section(&rest, &section), PE_JOURNAL);
+        frame_drop(&b);
+    }
     frame_buffer_dispose(&b);
 }
 

@@ -81,6 +81,7 @@ static void a_batch_is_on_its_way_when_the_earliest_of_its_members_is_due(void *
     world_commit(&w.apps[0], 10, world_due(&w, 50 * NS_PER_MS));
     world_commit(&w.apps[1], 10, world_due(&w, 20 * NS_PER_MS));
     world_commit(&w.apps[2], 10, NEVER);
+    loop_want(&w.loop, &w.writer.task); /* a round for another reason changes nothing */
     world_run(&w, 19 * NS_PER_MS);
     assert_int_equal(w.apps[0].placed, 0);
     world_run(&w, 2 * NS_PER_MS);
@@ -136,12 +137,33 @@ static void behind_a_write_a_batch_without_frames_is_durable_with_it(void **stat
     world_commit(&w.apps[0], 10, 0);
     assert_int_equal(sim_run_until(w.sim, is_writing, &w), SIM_DONE);
     journal_join(&w.writer, &w.apps[1].member, NEVER);
+    w.apps[0].turn = true; /* its next turn comes too late to delay it */
     world_run(&w, 500 * NS_PER_US);
     assert_int_equal(w.apps[1].placed, 0);
     world_run(&w, NS_PER_MS);
     assert_int_equal(w.apps[1].durable, 1);
     assert_int_equal(w.apps[1].order, w.apps[0].order + 1);
     assert_int_equal(world_writes(&w), 1);
+    world_run(&w, 10 * NS_PER_MS);
+    assert_int_equal(world_writes(&w), 2);
+    assert_int_equal(w.apps[1].durable, 1);
+    world_close(&w);
+}
+
+static void turns_of_those_who_heard_share_the_next_write(void **state)
+{
+    (void)state;
+    struct writer_world w;
+    world_open(&w, 1, 0);
+    world_run_ready(&w);
+    world_commit(&w.apps[0], 10, 0);
+    world_commit(&w.apps[1], 10, 0);
+    assert_int_equal(sim_run_until(w.sim, is_writing, &w), SIM_DONE);
+    world_commit(&w.apps[2], 10, 0); /* waits already */
+    w.apps[0].turn = w.apps[1].turn = true;
+    world_run(&w, 10 * NS_PER_MS);
+    assert_int_equal(w.apps[0].durable + w.apps[1].durable + w.apps[2].durable, 5);
+    assert_int_equal(world_writes(&w), 2);
     world_close(&w);
 }
 
@@ -227,20 +249,58 @@ static void fill_segments(struct writer_world *w, size_t bytes, unsigned segment
     world_run(w, 100 * NS_PER_MS);
 }
 
+/* The segment's first frame. The bytes are the caller's to free. */
+static struct header read_header(struct writer_world *w, uint64_t segment, uint8_t **bytes)
+{
+    char path[40] = "/store/";
+    struct journal_frame frame;
+    struct header header;
+    size_t size;
+    segment_name(segment, path + 7);
+    assert_true(sim_disk_read(w->disk, path, bytes, &size));
+    assert_int_equal(frame_read(span_of(*bytes, size), 0, segment, 0, &frame), FRAME_VALID);
+    assert_int_equal(frame.kind, FRAME_HEADER);
+    assert_int_equal(header_read(frame.payload, &header), 0);
+    return header;
+}
+
+/* The seal of a segment is written while the next one begins: the one after that names it. */
+static void headers_name_the_seals_of_the_segments_before(void **state)
+{
+    (void)state;
+    struct writer_world w;
+    uint8_t *bytes;
+    world_open(&w, 1, WORLD_SEGMENT);
+    world_run_ready(&w);
+    fill_segments(&w, 50 * KIB, 6);
+    for (unsigned i = 0; i < 6; i++) {
+        struct header header = read_header(&w, w.held[i], &bytes);
+        assert_int_equal(header.seal_count, i < 2 ? 0 : i - 1);
+        for (unsigned k = 0; k < header.seal_count; k++) {
+            struct journal_place place = header_seal(&header, k);
+            assert_true(place.segment <= w.held[i - 2]);
+            assert_true(place.offset > WORLD_SEGMENT / 2);
+        }
+        free(bytes);
+    }
+    world_close(&w);
+}
+
 static void segments_follow_each_other_and_have_seals(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     world_run_ready(&w);
     fill_segments(&w, 50 * KIB, 10);
     assert_int_equal(counter_read(&w.writer.counters.segments), 10);
     world_stop(&w);
+    w.read_only = true; /* so that opening adds none */
     world_check_store(&w);
     assert_int_equal(w.store.count, 10);
     for (unsigned i = 0; i < 10; i++) {
         assert_int_equal(w.store.segments[i]->number, w.held[i]);
-        assert_true(w.store.segments[i]->place.offset > 0); /* the seal, written by the writer: */
+        assert_true(w.store.segments[i]->place.offset > 0);
         assert_int_equal(w.store.segments[i]->place.offset, w.store.segments[i]->end);
     }
     assert_int_equal(w.store.report.torn_segments, 0);
@@ -254,9 +314,11 @@ static void a_segment_begins_without_a_write_of_its_own(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, 4 * SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
+    uint64_t syncs = sim_disk_syncs(w.disk);
     world_run_ready(&w);
-    fill_segments(&w, 80 * KIB, 4);
+    assert_int_equal(sim_disk_syncs(w.disk), syncs + 2); /* the file, the name */
+    fill_segments(&w, 20 * KIB, 4);
     assert_int_equal(counter_read(&w.writer.counters.full), 0);
     assert_true(counter_read(&w.writer.counters.slowest_ns) < 2 * NS_PER_MS);
     for (unsigned i = 0; i < WORLD_APPS; i++)
@@ -268,7 +330,7 @@ static void a_batch_larger_than_a_segment_gets_one_that_is_large_enough(void **s
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     world_run_ready(&w);
     world_commit(&w.apps[0], 10, 0);
     world_commit(&w.apps[1], 3 << 20, 0);
@@ -306,7 +368,7 @@ static void released_segments_are_unlinked(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     world_run_ready(&w);
     fill_segments(&w, 50 * KIB, 6);
     assert_int_equal(counter_read(&w.writer.counters.removed), 0);
@@ -317,6 +379,9 @@ static void released_segments_are_unlinked(void **state)
     assert_int_equal(counter_read(&w.writer.counters.removed), 4);
     assert_int_equal(w.store.count, 2);
     assert_int_equal(w.store.segments[0]->number, w.held[4]);
+    assert_int_equal(w.removings, 4);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(w.removing[i], w.held[i]);
     world_stop(&w);
     sim_free(w.sim);
 }
@@ -325,7 +390,7 @@ static void what_nobody_holds_is_unlinked_once_it_is_sealed(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     w.hold = false;
     world_run_ready(&w);
     fill_segments(&w, 50 * KIB, 6);
@@ -338,7 +403,7 @@ static void an_unlink_that_fails_is_tried_again_later(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     world_run_ready(&w);
     fill_segments(&w, 50 * KIB, 3);
     w.policy.read_only = true;
@@ -359,7 +424,7 @@ static void a_new_process_goes_on_behind_the_old_one(void **state)
 {
     (void)state;
     struct writer_world w;
-    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_open(&w, 1, WORLD_SEGMENT);
     for (unsigned run = 1; run <= 5; run++) {
         world_run_ready(&w);
         fill_segments(&w, 50 * KIB, 2 * run);
@@ -383,9 +448,11 @@ int main(void)
         cmocka_unit_test(a_full_batch_does_not_wait_for_its_due),
         cmocka_unit_test(a_batch_without_frames_is_durable_at_once),
         cmocka_unit_test(behind_a_write_a_batch_without_frames_is_durable_with_it),
+        cmocka_unit_test(turns_of_those_who_heard_share_the_next_write),
         cmocka_unit_test(members_may_add_frames_when_they_hear_that_theirs_are_durable),
         cmocka_unit_test(whoever_leaves_hears_nothing_and_its_frames_stay),
         cmocka_unit_test(no_memory_is_allocated_for_a_batch_once_it_is_warm),
+        cmocka_unit_test(headers_name_the_seals_of_the_segments_before),
         cmocka_unit_test(segments_follow_each_other_and_have_seals),
         cmocka_unit_test(a_segment_begins_without_a_write_of_its_own),
         cmocka_unit_test(a_batch_larger_than_a_segment_gets_one_that_is_large_enough),

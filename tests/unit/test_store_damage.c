@@ -1,7 +1,7 @@
 /* Damage to a store: whatever byte is changed, or wherever a file is cut, it opens, loses what lies in the
  * damaged frames and nothing else, and says so; fsck finds the same, and a repair makes it clean. */
-#include "journal/fsck.h"
-#include "tests/unit/store_build.h"
+#include "core/random.h"
+#include "tests/unit/store_model.h"
 
 #include <sodium.h>
 
@@ -10,88 +10,12 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#define FRAMES_MAX 64
-
-struct placed {
-    uint64_t segment, offset, size;
-    enum frame_kind kind;
-    char app;
-    uint64_t sequence;
-    bool intact;
-};
-
-struct model {
-    struct memory_files disk; /* as it was written */
-    struct placed frames[FRAMES_MAX];
-    unsigned count;
-};
-
-static void note_frames(struct model *m, const struct build *b, uint64_t end)
-{
-    const struct memory_file *file = build_file(b);
-    for (uint64_t at = 0; at < end;) {
-        struct journal_frame frame;
-        struct commit_head head = {.sequence = 0};
-        struct span rest;
-        assert_int_equal(
-            frame_read(span_of(file->data + at, file->size - at), b->store, b->segment, at, &frame),
-            FRAME_VALID);
-        bool app = frame.kind == FRAME_COMMIT || frame.kind == FRAME_SNAPSHOT;
-        if (app)
-            assert_int_equal(commit_read_head(frame.payload, &head, &rest), 0);
-        assert_true(m->count < FRAMES_MAX);
-        m->frames[m->count++] = (struct placed){
-            b->segment, at, frame.size, frame.kind, app ? (char)head.app.data[0] : 0, head.sequence, true};
-        at += frame.size;
-    }
-}
-
-static struct journal_place end_segment(struct model *m, struct build *b)
-{
-    struct build copy = *b;
-    struct journal_place place = build_seal(b);
-    copy.at = build_file(&copy)->size;
-    note_frames(m, &copy, copy.at);
-    return place;
-}
-
-/* Two sealed segments, named by the one behind each, and one that was being written. */
-static void build_model(struct model *m)
-{
-    *m = (struct model){.count = 0};
-    memory_init(&m->disk);
-    memory_make(&m->disk, BUILD_PATH)->directory = true;
-    struct build b = build_segment(&m->disk, 1, (struct journal_place){0, 0});
-    build_commit(&b, "a", 1, 1, 2);
-    build_commit(&b, "b", 1, 1, 1);
-    build_batch(&b);
-    build_commit(&b, "a", 2, 3, 1);
-    build_snapshot(&b, "a", 2, 3, 1);
-    build_batch(&b);
-    struct journal_place place = end_segment(m, &b);
-    b = build_segment(&m->disk, 2, place);
-    build_commit(&b, "a", 3, 4, 2);
-    build_snapshot(&b, "b", 1, 1, 0);
-    build_batch(&b);
-    build_snapshot(&b, "a", 3, 5, 4);
-    build_commit(&b, "b", 2, 2, 1);
-    build_batch(&b);
-    build_commit(&b, "a", 4, 6, 1);
-    build_batch(&b);
-    place = end_segment(m, &b);
-    b = build_segment(&m->disk, 3, place);
-    build_commit(&b, "b", 3, 3, 2);
-    build_batch(&b);
-    build_commit(&b, "a", 5, 7, 1);
-    build_batch(&b);
-    build_commit(&b, "a", 6, 8, 1);
-    build_batch(&b);
-    build_commit(&b, "b", 4, 5, 1);
-    build_batch(&b);
-    note_frames(m, &b, b.at);
-    memory_resize(build_file(&b), b.at + 256); /* set aside */
-    build_end(&b);
-}
+/* Every byte, but for builds in which that takes ten times as long. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STEP 7
+#else
+#define STEP 1
+#endif
 
 /* --- what is given at a replay --- */
 
@@ -163,13 +87,6 @@ struct damage {
     bool hits; /* a frame */
 };
 
-static struct memory_file *segment_file(struct memory_files *disk, uint64_t number)
-{
-    char name[SEGMENT_NAME_SIZE];
-    segment_name(number, name);
-    return memory_find(disk, name);
-}
-
 static uint64_t header_size(const struct model *m, uint64_t segment)
 {
     for (unsigned i = 0; i < m->count; i++)
@@ -231,14 +148,6 @@ static void check_copies(struct memory_files *disk, const struct damage *d)
         found = found || (offset <= d->offset && d->offset < offset + copy->size);
     }
     assert_true(found);
-}
-
-static int run_fsck(struct memory_files *disk, bool repair, struct fsck_report *report, struct said *said)
-{
-    *said = (struct said){.size = 0};
-    int result = fsck_store(&disk->files, BUILD_PATH, repair, build_line, said, report);
-    assert_int_equal(memory_open_count(disk), 0);
-    return result;
 }
 
 static void check_found(const struct damage *d, const struct opened *o, const struct fsck_report *report,
@@ -311,10 +220,10 @@ static void damage_every_byte(enum change change)
     unsigned hits = 0;
     for (uint64_t segment = 1; segment <= 3; segment++) {
         uint64_t size = segment_file(&m.disk, segment)->size;
-        for (uint64_t offset = 0; offset < size; offset++)
+        for (uint64_t offset = 0; offset < size; offset += STEP)
             hits += try_damage(&m, (struct damage){.change = change, .segment = segment, .offset = offset});
     }
-    assert_true(hits > 500);
+    assert_true(hits > 500 / STEP);
     memory_dispose(&m.disk);
 }
 
@@ -336,12 +245,137 @@ static void any_segment_may_be_cut_anywhere(void **state)
     damage_every_byte(CUT);
 }
 
+/* --- much of it --- */
+
+static bool frame_at(struct memory_files *disk, const struct placed *p)
+{
+    const struct memory_file *file = segment_file(disk, p->segment);
+    struct journal_frame frame;
+    return frame_read(span_of(file->data + p->offset, file->size - p->offset), BUILD_STORE, p->segment,
+                      p->offset, &frame) == FRAME_VALID;
+}
+
+static bool all_intact(const struct model *m)
+{
+    for (unsigned i = 0; i < m->count; i++)
+        if (!m->frames[i].intact)
+            return false;
+    return true;
+}
+
+static void much_damage_at_once_costs_what_it_hits_only(void **state)
+{
+    (void)state;
+    struct random random = {7};
+    struct model m;
+    build_model(&m);
+    for (unsigned round = 0; round < 1500 / STEP; round++) {
+        struct memory_files disk;
+        struct fsck_report report;
+        struct said said;
+        struct opened opened, again;
+        struct given wanted;
+        memory_copy(&disk, &m.disk);
+        for (unsigned i = 0; i < m.count; i++)
+            m.frames[i].intact = true;
+        uint64_t hits = 1 + random_below(&random, 6);
+        for (uint64_t n = 0; n < hits; n++) {
+            unsigned hit = (unsigned)random_below(&random, m.count - 1); /* the last may be a tail */
+            struct placed *p = &m.frames[hit];
+            if (p->app == 0)
+                continue; /* with its seal gone, too, the end of a segment may be taken for a tail */
+            segment_file(&disk, p->segment)->data[p->offset + random_below(&random, p->size)] ^= 0x40;
+            /* twice at the same byte undoes it */
+            p->intact = frame_at(&disk, p);
+        }
+        expect(&m, &wanted);
+        int found = run_fsck(&disk, false, &report, &said);
+        bool whole = all_intact(&m);
+        assert_int_equal(found, whole ? 0 : PE_JOURNAL);
+        open_and_replay(&disk, &opened);
+        assert_string_equal(opened.given.text, wanted.text);
+        check_lines(&opened.said, &said);
+        assert_true(report.lost_commits >= opened.report.lost_commits);
+        found = run_fsck(&disk, true, &report, &said);
+        assert_int_equal(found, 0);
+        assert_int_equal(run_fsck(&disk, false, &report, &said), 0);
+        open_and_replay(&disk, &again);
+        assert_string_equal(again.given.text, wanted.text);
+        assert_int_equal(again.report.damaged_places, 0);
+        memory_dispose(&disk);
+    }
+    memory_dispose(&m.disk);
+}
+
+/* Zeros, garbage, a cut, or bytes of another place. */
+static void spoil_some(struct random *random, struct memory_file *file)
+{
+    if (file->size == 0)
+        return;
+    size_t from = random_below(random, file->size), size = 1 + random_below(random, file->size - from);
+    switch (random_below(random, 5)) {
+    case 0:
+        memset(file->data + from, 0, size);
+        break;
+    case 1:
+        memory_resize(file, from);
+        break;
+    case 2:
+        memmove(file->data + from, file->data, min_size(size, file->size - from));
+        break;
+    case 3:
+        file->bad_from = from;
+        file->bad_to = from + 1;
+        break;
+    default:
+        for (size_t i = 0; i < min_size(size, 64); i++)
+            file->data[from + i] = (uint8_t)random_next(random);
+    }
+}
+
+static void whatever_is_damaged_it_opens_and_a_repair_makes_it_clean(void **state)
+{
+    (void)state;
+    struct random random = {11};
+    struct model m;
+    build_model(&m);
+    for (unsigned round = 0; round < 3000 / STEP; round++) {
+        struct memory_files disk;
+        struct fsck_report report;
+        struct said said;
+        struct opened opened, again;
+        memory_copy(&disk, &m.disk);
+        for (uint64_t n = 1 + random_below(&random, 4); n > 0; n--)
+            spoil_some(&random, segment_file(&disk, 1 + random_below(&random, 3)));
+        if (round % 2 == 0) { /* a start, and one that has nothing new to tell */
+            open_and_replay(&disk, &opened);
+            for (uint64_t n = 1; n <= 3; n++)
+                segment_file(&disk, n)->bad_to = 0;
+            open_and_replay(&disk, &opened);
+            open_and_replay(&disk, &again);
+            assert_int_equal(again.report.damaged_places, 0);
+            assert_string_equal(opened.given.text, again.given.text);
+        }
+        for (uint64_t n = 1; n <= 3; n++)
+            segment_file(&disk, n)->bad_to = 0;
+        (void)run_fsck(&disk, true, &report, &said);
+        if (run_fsck(&disk, false, &report, &said) != 0)
+            fail_msg("round %u: %s", round, said.text);
+        open_and_replay(&disk, &again);
+        assert_int_equal(again.report.damaged_places, 0);
+        memory_dispose(&disk);
+    }
+    memory_dispose(&m.disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_byte_may_flip),
         cmocka_unit_test(any_byte_may_be_zeroed),
         cmocka_unit_test(any_segment_may_be_cut_anywhere),
+        cmocka_unit_test(much_damage_at_once_costs_what_it_hits_only),
+        cmocka_unit_test(whatever_is_damaged_it_opens_and_a_repair_makes_it_clean),
     };
     return sodium_init() < 0 ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -316,7 +316,8 @@ static void while_damage_cannot_be_copied_it_is_not_noted(void **state)
     memory_make(&b.disk, "lock");
     spoil(&b, 2, b.commits[2]);
     for (int start = 0; start < 3; start++) {
-        b.disk.full = start < 2;
+        b.disk.full = start == 0;
+        b.disk.no_names = start == 1;
         open_store(&b);
         replay(&b.s, &b.given);
         assert_int_equal(b.s.report.damaged_places, 1);

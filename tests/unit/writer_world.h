@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#define WORLD_SEGMENT   (UINT64_C(1) << 20)
 #define WORLD_APPS      8
 #define WORLD_BYTES_MAX (4u << 20) /* of a commit */
 #define WORLD_HOST      "10.0.0.1"
@@ -32,8 +33,10 @@ struct world_app {
     uint64_t segment, offset;
     unsigned placed, durable, failed, told_room;
     int error;
-    bool again;              /* adds one more commit in its next `durable` */
-    unsigned order, *orders; /* when its last `durable` came, counted over all */
+    struct task task; /* commits once in its round */
+    bool turn;        /* its next `durable` wants a round */
+    bool again;       /* adds one more commit in its next `durable` */
+    unsigned order;   /* when its last `durable` came, counted over all */
 };
 
 struct writer_world {
@@ -46,10 +49,12 @@ struct writer_world {
     struct journal_writer writer;
     struct world_app apps[WORLD_APPS];
     uint64_t segment_bytes;
+    bool read_only;   /* the next store_open is */
     bool hold;        /* each segment from its beginning on */
     unsigned durable; /* calls, over all apps */
     unsigned begun;
-    uint64_t held[256];
+    uint64_t held[256], removing[256];
+    unsigned removings;
     unsigned serious; /* lines of damage */
 };
 
@@ -96,10 +101,11 @@ static void world_durable(struct journal_member *m)
     assert_int_equal(app->placed, app->durable);
     app->durable_sequence = app->placed_sequence;
     app->order = ++app->world->durable;
-    if (app->again) {
-        app->again = false;
+    if (app->again)
         world_commit(app, 10, 0);
-    }
+    if (app->turn)
+        loop_want(&app->world->loop, &app->task);
+    app->again = app->turn = false;
 }
 
 static void world_failed(struct journal_member *m, int error)
@@ -107,6 +113,13 @@ static void world_failed(struct journal_member *m, int error)
     struct world_app *app = container_of(m, struct world_app, member);
     app->failed++;
     app->error = error;
+}
+
+static bool world_turn(struct task *task, uint64_t now_ns)
+{
+    (void)now_ns;
+    world_commit(container_of(task, struct world_app, task), 10, 0);
+    return false;
 }
 
 static void world_told_room(struct journal_waiter *waiter)
@@ -138,6 +151,7 @@ static void world_open_store(struct writer_world *w)
                                     .fill_random = world_random,
                                     .random_context = w->sim,
                                     .now_ms = SIM_START_WALL_MS,
+                                    .read_only = w->read_only,
                                     .say = world_say,
                                     .say_context = w};
     if (store_open(&w->store, &options, why, sizeof why) < 0)
@@ -188,6 +202,13 @@ static void world_begun(void *context, uint64_t segment)
         store_hold(&w->store, segment);
 }
 
+static void world_removing(void *context, uint64_t segment)
+{
+    struct writer_world *w = context;
+    assert_true(w->removings < ARRAY_SIZE(w->removing));
+    w->removing[w->removings++] = segment;
+}
+
 static void world_start(struct writer_world *w)
 {
     world_open_store(w);
@@ -196,8 +217,12 @@ static void world_start(struct writer_world *w)
     assert_int_equal(log_init(&w->log, NULL, 0), 0);
     assert_int_equal(loop_init(&w->loop, sim_io(w->sim, WORLD_HOST), 64, 2), 0);
     sim_add_loop(w->sim, &w->loop);
-    struct journal_options options = {
-        .store = &w->store, .loop = &w->loop, .log = &w->log, .begun = world_begun, .context = w};
+    struct journal_options options = {.store = &w->store,
+                                      .loop = &w->loop,
+                                      .log = &w->log,
+                                      .begun = world_begun,
+                                      .removing = world_removing,
+                                      .context = w};
     assert_int_equal(journal_writer_init(&w->writer, &options), 0);
 }
 
@@ -222,6 +247,7 @@ static void world_open(struct writer_world *w, uint64_t seed, uint64_t segment_b
         app->member.durable = world_durable;
         app->member.failed = world_failed;
         app->waiter.room = world_told_room;
+        app->task.run = world_turn;
     }
     world_start(w);
 }
@@ -246,6 +272,7 @@ static bool world_is_ready(void *context)
 static void world_run_ready(struct writer_world *w)
 {
     assert_int_equal(sim_run_until(w->sim, world_is_ready, w), SIM_DONE);
+    world_run(w, NS_PER_US);
 }
 
 static void world_dispose(struct writer_world *w)
@@ -293,7 +320,21 @@ static inline uint64_t world_due(const struct writer_world *w, uint64_t ns)
     return w->loop.now_ns + ns;
 }
 
-static uint64_t world_writes(const struct writer_world *w)
+static void world_count_name(void *context, const char *name)
+{
+    uint64_t number;
+    *(unsigned *)context += segment_number(name, &number);
+}
+
+/* Files with the name of a segment. */
+static inline unsigned world_files(struct writer_world *w)
+{
+    unsigned count = 0;
+    sim_disk_list(w->disk, "/store", world_count_name, &count);
+    return count;
+}
+
+static inline uint64_t world_writes(const struct writer_world *w)
 {
     return counter_read(&w->writer.counters.writes);
 }
