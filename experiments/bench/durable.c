@@ -215,7 +215,6 @@ int durable_run(const struct bench *bench, struct settings *settings, struct row
     memset(&run.sender, 0, offsetof(struct host, client));
     memset(&run.receiver, 0, offsetof(struct host, client));
     run.sender.client.fd = run.receiver.client.fd = -1;
-    *run.sender.store = *run.receiver.store = '\0';
     int error = configure(bench, settings, &run, row->variant);
     if (error == 0)
         error = host_start(&run.receiver, settings, row->variant, NULL);

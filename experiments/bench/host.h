@@ -13,9 +13,9 @@ struct host {
     const char *network;  /* the network namespace it runs in (network.h); NULL: ours. Outlives it */
     uint16_t link_port;   /* of host_link; 0: none */
     char public_key[64];  /* of host_link */
+    char store[512];      /* path: of host_store; "": none */
     struct client client; /* connected once it is started */
     char config[512];     /* path */
-    char store[512];      /* path: of host_store; "": none */
     char log[512];        /* path: its standard output and error */
     FILE *text;           /* the configuration being written, between host_configure and host_start */
     struct economy before;
