@@ -170,16 +170,6 @@ void backlog_undo(struct backlog *b, const struct backlog_mark *mark)
     b->spill_records = mark->spill_records;
 }
 
-uint64_t backlog_held(const struct backlog *b)
-{
-    return b->options.limit > 0 ? b->beyond + b->spill_size : record_queue_held(queue_of(b));
-}
-
-uint64_t backlog_capacity(const struct backlog *b)
-{
-    return b->options.limit > 0 ? b->options.limit : queue_of(b)->capacity;
-}
-
 bool backlog_within(struct backlog *b, uint64_t most)
 {
     if (b->options.limit > 0 || backlog_behind(b))
