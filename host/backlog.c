@@ -1,6 +1,7 @@
 #include "host/backlog.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define SPILL_KEEP    (256u << 10) /* memory that is kept from turn to turn */
@@ -169,16 +170,6 @@ void backlog_undo(struct backlog *b, const struct backlog_mark *mark)
     b->spill_records = mark->spill_records;
 }
 
-uint64_t backlog_held(const struct backlog *b)
-{
-    return b->options.limit > 0 ? b->beyond + b->spill_size : record_queue_held(queue_of(b));
-}
-
-uint64_t backlog_capacity(const struct backlog *b)
-{
-    return b->options.limit > 0 ? b->options.limit : queue_of(b)->capacity;
-}
-
 bool backlog_within(struct backlog *b, uint64_t most)
 {
     if (b->options.limit > 0 || backlog_behind(b))
@@ -308,12 +299,24 @@ static bool pass_hole(struct backlog *b)
     return true;
 }
 
+static void lose_in_segment(struct backlog *b, uint64_t number, const char *what)
+{
+    char name[SEGMENT_NAME_SIZE], why[sizeof name + 160];
+    segment_name(b->read.segment, name);
+    if (b->read.damage_bytes > 0)
+        snprintf(why, sizeof why, "%s: offset %llu: %llu bytes are damaged", name, (ull)b->read.damage_offset,
+                 (ull)b->read.damage_bytes);
+    else
+        snprintf(why, sizeof why, "%s: offset %llu: %s", name, (ull)b->read.offset, what);
+    lose_to(b, number, why);
+}
+
 static uint64_t take(struct read_request *r, const struct section_sends *sends)
 {
     struct backlog *b = container_of(r, struct backlog, read);
     struct record_queue *q = queue_of(b);
     if (sends->first > r->next) {
-        lose_to(b, sends->first - 1, "they were damaged in the journal");
+        lose_in_segment(b, sends->first - 1, "they are not in it");
         return 0;
     }
     assert(sends->first == q->tail.records + 1);
@@ -357,7 +360,7 @@ static void read_ended(struct read_request *r, enum read_end end, int error)
     else
         b->read_failures = 0;
     if (end == READ_LOST)
-        lose_to(b, r->last, "the journal ends before them");
+        lose_in_segment(b, r->last, "it ends before them");
     if (!backlog_behind(b))
         set_beyond(b, 0);
     loop_want(b->options.loop, b->options.task);

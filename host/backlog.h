@@ -96,8 +96,15 @@ static inline bool backlog_behind(const struct backlog *b)
 }
 
 /* What counts for back-pressure: of the queue without a limit, else of what is beyond it. */
-uint64_t backlog_held(const struct backlog *b);
-uint64_t backlog_capacity(const struct backlog *b);
+static inline uint64_t backlog_held(const struct backlog *b)
+{
+    return b->options.limit > 0 ? b->beyond + b->spill_size : record_queue_held(&b->options.outlet->queue);
+}
+
+static inline uint64_t backlog_capacity(const struct backlog *b)
+{
+    return b->options.limit > 0 ? b->options.limit : b->options.outlet->queue.capacity;
+}
 
 /* Whether at most `most` bytes are held; if not, and the queue is what counts, a notice follows once they
  * are; else the app's task runs whenever that changes. */

@@ -208,8 +208,10 @@ static bool give(struct read_request *q, struct section_sends *sends, enum read_
     trim(q, sends);
     uint64_t taken = q->take(q, sends);
     assert(taken <= sends->records);
-    if (taken > 0)
+    if (taken > 0) {
         q->next = sends->first + taken;
+        q->damage_bytes = 0;
+    }
     *end = taken < sends->records ? READ_FULL : READ_DONE;
     return taken < sends->records || q->next > q->last;
 }
@@ -246,6 +248,15 @@ enum passed {
     PASSED_END,  /* the request is at its end */
 };
 
+/* What lies in front of a valid frame, behind the one before. */
+static void note_damage(struct journal_reader *r, struct read_request *q)
+{
+    counter_add(&r->damages, 1);
+    if (q->damage_bytes == 0)
+        q->damage_offset = q->offset;
+    q->damage_bytes += q->at - q->offset;
+}
+
 static enum passed go_through(struct journal_reader *r, struct read_request *q, enum read_end *end,
                               uint32_t *frame_size)
 {
@@ -263,7 +274,7 @@ static enum passed go_through(struct journal_reader *r, struct read_request *q, 
             continue;
         }
         if (q->at > q->offset)
-            counter_add(&r->damages, 1);
+            note_damage(r, q);
         q->offset = q->at;
         if (look_into(r, q, &frame, end))
             return PASSED_END;

@@ -1,6 +1,7 @@
 /* Reads sends back from segments, for outputs that have more records than their queue holds in memory. One
- * reader an owner, on its loop: it has one buffer and one open segment at most, whatever the number of outputs, none while nobody asks, and
- * serves those that ask in turn. Every frame is checked; damage is passed over to the next valid frame.
+ * reader an owner, on its loop: it has one buffer and one open segment at most, whatever the number of
+ * outputs, none while nobody asks, and serves those that ask in turn. Every frame is checked; damage is
+ * passed over to the next valid frame.
  *
  * A turn of a request: the segment is opened, if it is another one than the last; what of the window is
  * still good is used; a window is read from there on; its frames are gone through. Segments only grow, so a
@@ -37,6 +38,8 @@ struct read_request {
     struct read_request *line; /* the next one */
     bool waiting;              /* in line */
     uint64_t at;               /* all before is looked at; [offset, at) is no valid frame */
+    /* damage passed over since records were taken last: where it begins, and how much of it there is */
+    uint64_t damage_offset, damage_bytes;
 };
 
 struct journal_reader {

@@ -141,6 +141,13 @@ uint64_t ledger_hash(uint64_t hash, uint64_t number)
     return (hash ^ number) * UINT64_C(0x100000001b3) + 1;
 }
 
+static uint64_t events_given;
+
+uint64_t ledger_events_given(void)
+{
+    return events_given;
+}
+
 static int ledger_open(void **state, const char *arg, char *error, size_t error_size)
 {
     (void)arg, (void)error, (void)error_size;
@@ -152,6 +159,7 @@ static int ledger_event(void *state, struct pure_turn *turn, const struct pure_e
 {
     struct ledger *l = state;
     uint64_t number = number_of(event);
+    events_given++;
     l->disorder += number != l->last + 1;
     l->hash = ledger_hash(l->hash, number);
     l->last = number;
@@ -174,6 +182,54 @@ static int ledger_restore(void *state, const void *data, size_t size)
     if (size != sizeof(struct ledger))
         return 1;
     memcpy(state, data, size);
+    return 0;
+}
+
+static int ledger_show(void *state, struct pure_sink *sink)
+{
+    const struct ledger *l = state;
+    char text[100];
+    int size = snprintf(text, sizeof text, "count %llu last %llu hash %llx\n", (unsigned long long)l->count,
+                        (unsigned long long)l->last, (unsigned long long)l->hash);
+    return pure_write(sink, text, (size_t)size);
+}
+
+/* --- wide: a ledger that brings a page filled from its hash, so that its snapshots are large --- */
+
+struct wide {
+    struct ledger ledger; /* must be the first: tests look at it */
+    uint64_t page[WIDE_BYTES / sizeof(uint64_t)];
+};
+
+static void fill_page(struct wide *w)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(w->page); i++)
+        w->page[i] = w->ledger.hash + i;
+}
+
+static int wide_open(void **state, const char *arg, char *error, size_t error_size)
+{
+    (void)arg, (void)error, (void)error_size;
+    *state = calloc(1, sizeof(struct wide));
+    return *state ? 0 : 1;
+}
+
+static int wide_snapshot(void *state, struct pure_sink *sink)
+{
+    fill_page(state);
+    return pure_write(sink, state, sizeof(struct wide));
+}
+
+static int wide_restore(void *state, const void *data, size_t size)
+{
+    struct wide *w = state;
+    if (size != sizeof *w)
+        return 1;
+    memcpy(w, data, size);
+    for (size_t i = 0; i < ARRAY_SIZE(w->page); i++) {
+        if (w->page[i] != w->ledger.hash + i)
+            return 1;
+    }
     return 0;
 }
 
@@ -204,6 +260,16 @@ static const struct {
       .event = ledger_event,
       .snapshot = ledger_snapshot,
       .restore = ledger_restore,
+      .show = ledger_show,
+      .close = free}},
+    {"/sim/wide",
+     {.abi = PURE_APP_ABI,
+      .outputs = ledger_outputs,
+      .open = wide_open,
+      .event = ledger_event,
+      .snapshot = wide_snapshot,
+      .restore = wide_restore,
+      .show = ledger_show,
       .close = free}},
     {"/sim/bad",
      {.abi = PURE_APP_ABI, .outputs = no_outputs, .open = dst_open, .event = bad_event, .close = leave}},

@@ -22,6 +22,8 @@
  *     /sim/ledger  keeps, in a state with snapshots, what the numbers of its events were (below), and sends
  * each to next, cloud and log
  *
+ *     /sim/wide    as ledger, with snapshots of WIDE_BYTES more
+ *
  *     /sim/gone    does not load
  *
  * Mistakes of a test, and hosts that do not open, are assertions. */
@@ -36,6 +38,7 @@
 #define WORLD_HOSTS   4
 #define TALLY_NUMBERS 8192
 #define TALLY_STARTS  64
+#define WIDE_BYTES    (1u << 20)
 
 /* What the last consumer has seen. */
 struct tally {
@@ -63,6 +66,8 @@ struct ledger {
 };
 
 uint64_t ledger_hash(uint64_t hash, uint64_t number);
+/* How many events all ledgers of this process were given, ever: also those of a replay. */
+uint64_t ledger_events_given(void);
 
 struct hosts_world;
 
