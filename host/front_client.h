@@ -51,7 +51,7 @@ struct front_body {
     uint64_t received; /* content bytes */
     /* where it goes */
     struct front_app *app;
-    uint64_t reserved; /* of its inbox */
+    uint64_t reserved;       /* of its inbox */
     enum dead_action action; /* SINK_RANGE; its output is in `source`, its content in `key` */
     /* content that is kept: a body in pieces; records that are not whole or too few to put */
     uint8_t *bytes;
@@ -136,7 +136,8 @@ void client_run(struct client *c);
 void client_result(struct client *c, uint32_t exchange, const struct run_result *result);
 
 /* The answer of its request for dead letters; `why`: of its error, or NULL. */
-void client_dead_result(struct client *c, uint32_t exchange, const struct run_result *result, const char *why);
+void client_dead_result(struct client *c, uint32_t exchange, const struct run_result *result,
+                        const char *why);
 
 /* Answers an exchange without the results it waits for; they find nobody. 503, for events 504: they may still
  * be stored. */

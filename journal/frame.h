@@ -110,8 +110,8 @@ struct section_output {
     uint64_t stored; /* all up to here are stored at its receiver, or dead; at most `sent` */
 };
 
-/* Records always refused. The record lies among the SENDS of `segment`, at or behind `offset`, and `record` is
- * empty; or, both being 0, it lies here. */
+/* Records always refused. The record lies among the SENDS of `segment`, at or behind `offset`, and `record`
+ * is empty; or, both being 0, it lies here. */
 struct section_dead {
     struct span output;
     uint64_t number;    /* of the record in the output's stream */
