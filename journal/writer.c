@@ -343,7 +343,8 @@ static bool is_due(const struct journal_writer *w, uint64_t now_ns)
  * frames, too. */
 static bool find_place(struct journal_writer *w, uint64_t size)
 {
-    uint64_t end = w->at + size, in_new = size + HEADER_BYTES_MAX + JOURNAL_RESERVE_BYTES;
+    uint64_t end = w->at + size, in_new = size + HEADER_BYTES_MAX;
+    in_new += w->no_segment ? JOURNAL_SEAL_BYTES : JOURNAL_RESERVE_BYTES;
     if (end + JOURNAL_RESERVE_BYTES <= w->room)
         return true;
     if (segments_ready(w, in_new)) {
