@@ -38,8 +38,10 @@ struct outlet_report {
     _Atomic uint64_t bytes;          /* of bodies delivered */
     _Atomic uint64_t dead;           /* records set aside, as they were always refused */
     /* of its producer, where its records are journaled */
-    _Atomic uint64_t lost;   /* records that the disk has lost */
-    _Atomic uint64_t beyond; /* bytes that wait on the disk, beyond the queue */
+    _Atomic uint64_t sent;      /* number of the last record in a frame */
+    _Atomic uint64_t dead_kept; /* of them, those of earlier lives, too: neither replayed nor dropped */
+    _Atomic uint64_t lost;      /* records that the disk has lost */
+    _Atomic uint64_t beyond;    /* bytes that wait on the disk, beyond the queue */
     pthread_mutex_t lock;
     char text[200]; /* of the last error, for people; "" if none */
 };

@@ -25,6 +25,12 @@ static void begin_frame(struct owned_app *a)
     j->framing = true;
 }
 
+struct frame_buffer *app_journal_frame(struct owned_app *a)
+{
+    begin_frame(a);
+    return frames_of(&a->journal);
+}
+
 void app_journal_events(struct owned_app *a, const struct events *events)
 {
     struct app_journal *j = &a->journal;
@@ -121,6 +127,7 @@ static void fail(struct owned_app *a, int error)
         frame_drop(frames_of(j));
     j->framing = false;
     owned_app_store_failed(a, error);
+    app_dead_failed(a);
 }
 
 static bool end_frame(struct owned_app *a)
@@ -242,8 +249,10 @@ static void frame_snapshot(struct owned_app *a)
     for (unsigned i = 0; i < a->inner_count; i++)
         put_inner(frames, &a->inners[i]);
     put_keys(frames, &a->intake.keys);
-    for (struct journal_output *o = j->outputs; o; o = o->next)
+    for (struct journal_output *o = j->outputs; o; o = o->next) {
         put_output_numbers(frames, o);
+        dead_letters_frame_all(&o->dead.letters, o->name, frames);
+    }
     put_state(a, frames);
 }
 
@@ -323,6 +332,7 @@ void app_journal_work(struct owned_app *a)
         if (o->backlog)
             backlog_pump(o->backlog);
     }
+    app_dead_work(a);
     if (j->failed)
         return;
     if (j->acks_due)
@@ -373,6 +383,7 @@ static void placed(struct journal_member *m, uint64_t segment, uint64_t offset)
         if (o->backlog)
             backlog_placed(o->backlog, segment, offset);
     }
+    app_dead_placed(a);
     if (j->framed)
         hold_segment(a, segment);
     j->framed = false;
@@ -390,6 +401,7 @@ static void durable(struct journal_member *m)
         if (o->backlog)
             backlog_durable(o->backlog);
     }
+    app_dead_durable(a);
     if (j->snapshot_writing)
         release_segments(j, j->snapshot_segment);
     j->snapshot_writing = false;
@@ -415,6 +427,7 @@ void app_journal_init(struct owned_app *a, const struct app_journal_options *opt
     sink_init(&j->snapshot, 0);
     if (!j->on)
         return;
+    a->entry.durability = options->durability;
     a->intake.key_stored = key_stored;
     a->intake.context = a;
     j->snapshot_due = true;
@@ -426,6 +439,7 @@ static void dispose_output(struct journal_output *o)
         backlog_dispose(o->backlog);
         free(o->backlog);
     }
+    dead_letters_dispose(&o->dead.letters);
     free(o);
 }
 
@@ -442,6 +456,7 @@ void app_journal_dispose(struct owned_app *a)
         j->sources = source->next;
         free(source);
     }
+    app_dead_dispose(a);
     sink_dispose(&j->snapshot);
     free(j->segments);
     j->segments = NULL;

@@ -16,6 +16,7 @@
 #ifndef PURE_HOST_APP_JOURNAL_H
 #define PURE_HOST_APP_JOURNAL_H
 
+#include "host/app_dead.h"
 #include "host/app_state.h"
 #include "host/backlog.h"
 #include "host/config.h"
@@ -42,6 +43,7 @@ struct journal_output {
     char name[JOURNAL_NAME_MAX + 1];
     uint64_t sent, stored;   /* as found at the start */
     struct backlog *backlog; /* NULL: the configuration has no such output; its records are held */
+    struct output_dead dead;
     struct journal_output *next;
 };
 
@@ -67,6 +69,7 @@ struct app_journal {
     bool framed;       /* frames of the app are in the batch that fills */
     struct journal_output *outputs;
     struct journal_source *sources;
+    struct app_dead dead;
     /* snapshots */
     bool snapshot_due, snapshot_filled, snapshot_writing;
     uint64_t snapshot_begun;   /* options.begun when the last one was framed */
@@ -116,6 +119,9 @@ void app_journal_work(struct owned_app *a);
 /* The turn has ended: its frame is, too, and the app waits for it to be durable. `marked`: something is to
  * take effect then, whether there is a frame or not. */
 void app_journal_commit(struct owned_app *a, bool marked);
+
+/* Between turns, while there is room: the frame that the next commit ends, for sections of others. */
+struct frame_buffer *app_journal_frame(struct owned_app *a);
 
 /* The host stops, and turns have ended: journals what receivers have stored. */
 void app_journal_stop(struct owned_app *a);

@@ -86,6 +86,22 @@ static int replay_events(struct owned_app *a, const struct section *section)
     return app_state_replay(&a->state, &a->turn, &events);
 }
 
+/* Only what all before it is stored of is set aside: so its output has come as far. */
+static int restore_dead(struct owned_app *a, const struct section_dead *dead)
+{
+    int error = restore_output(a, dead->output, dead->number, dead->number);
+    return error < 0 ? error : app_dead_restore(&find_output(a, dead->output)->dead, dead);
+}
+
+static int forget_dead(struct owned_app *a, const struct section_dead_gone *gone)
+{
+    struct journal_output *o = output_of(a, gone->output);
+    if (!o)
+        return -ENOMEM;
+    dead_letters_forget(&o->dead.letters, gone->number);
+    return 0;
+}
+
 static int restore_section(struct owned_app *a, const struct section *section)
 {
     switch (section->type) {
@@ -102,8 +118,9 @@ static int restore_section(struct owned_app *a, const struct section *section)
     case SECTION_STATE:
         return a->state.app ? app_state_restore(&a->state, section->state) : 0;
     case SECTION_DEAD:
+        return restore_dead(a, &section->dead);
     case SECTION_DEAD_GONE:
-        break;
+        return forget_dead(a, &section->dead_gone);
     }
     return 0;
 }
@@ -112,6 +129,8 @@ static void forget_all(struct owned_app *a)
 {
     streams_dispose(&a->intake.streams);
     keys_dispose(&a->intake.keys);
+    for (struct journal_output *o = a->journal.outputs; o; o = o->next)
+        dead_letters_clear(&o->dead.letters);
     a->journal.segment_count = 0;
 }
 
@@ -162,6 +181,7 @@ int app_journal_restored(struct owned_app *a)
     struct app_journal *j = &a->journal;
     for (uint32_t i = 0; i < j->segment_count; i++)
         store_hold(j->options.store, j->segments[i]);
+    app_dead_restored(a);
     return a->state.app ? app_state_snapshot(&a->state) : 0;
 }
 
@@ -228,6 +248,12 @@ void app_journal_park(struct owned_app *a)
 {
     struct app_journal *j = &a->journal;
     for (struct journal_output *o = j->outputs; o; o = o->next) {
+        uint32_t dead = o->backlog ? 0 : dead_letters_kept(&o->dead.letters);
+        if (dead > 0)
+            log_line(a->log, LOG_WARNING,
+                     "output %s.%s is in the store and not in the configuration: its %u dead letters stay "
+                     "there, until they are dropped",
+                     a->entry.name, o->name, dead);
         if (o->backlog || o->sent == o->stored)
             continue;
         struct app_journal parked = {.on = true};

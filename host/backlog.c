@@ -15,6 +15,12 @@ static struct record_queue *queue_of(const struct backlog *b)
     return &b->options.outlet->queue;
 }
 
+static void set_sent(struct backlog *b, uint64_t sent)
+{
+    b->sent = sent;
+    atomic_store_explicit(&b->options.outlet->report.sent, sent, memory_order_relaxed);
+}
+
 static void set_beyond(struct backlog *b, uint64_t bytes)
 {
     b->beyond = bytes;
@@ -92,7 +98,7 @@ static void add_found(void *context, const struct store_sends *sends)
     if (start->error < 0)
         return;
     b->segments[b->segment_end++] =
-        (struct backlog_segment){sends->segment, sends->offset, sends->first, sends->last};
+        (struct backlog_segment){sends->segment, sends->offset, sends->first, sends->last, sends->offset};
     b->beyond += sends->bytes;
 }
 
@@ -102,7 +108,8 @@ int backlog_start(struct backlog *b, uint64_t sent, uint64_t stored)
     struct outlet *o = b->options.outlet;
     outlet_start(o, stored, sent);
     b->framed = b->filled = b->writing = o->queue.tail;
-    b->sent = b->placed = b->durable = b->writing_sent = sent;
+    set_sent(b, sent);
+    b->placed = b->durable = b->writing_sent = sent;
     b->stored_filled = b->stored_writing = b->stored_durable = stored;
     struct start start = {.b = b};
     store_each_sends(b->options.store, o->app, o->output, stored, add_found, &start);
@@ -163,16 +170,6 @@ void backlog_undo(struct backlog *b, const struct backlog_mark *mark)
     b->spill_records = mark->spill_records;
 }
 
-uint64_t backlog_held(const struct backlog *b)
-{
-    return b->options.limit > 0 ? b->beyond + b->spill_size : record_queue_held(queue_of(b));
-}
-
-uint64_t backlog_capacity(const struct backlog *b)
-{
-    return b->options.limit > 0 ? b->options.limit : queue_of(b)->capacity;
-}
-
 bool backlog_within(struct backlog *b, uint64_t most)
 {
     if (b->options.limit > 0 || backlog_behind(b))
@@ -213,7 +210,7 @@ void backlog_frame(struct backlog *b, struct frame_buffer *frames)
             sends.bytes =
                 span_of(ring_memory_at(&q->memory, b->framed.bytes), q->tail.bytes - b->framed.bytes);
         commit_put_sends(frames, &sends, span_of(b->spill, b->spill_size));
-        b->sent += sends.records;
+        set_sent(b, b->sent + sends.records);
         set_beyond(b, b->beyond + b->spill_size);
         b->spill_size = b->spill_records = 0;
     }
@@ -252,7 +249,7 @@ void backlog_placed(struct backlog *b, uint64_t segment, uint64_t offset)
     if (last && last->segment == segment) {
         last->last = b->sent;
     } else {
-        struct backlog_segment next = {segment, offset, b->placed + 1, b->sent};
+        struct backlog_segment next = {segment, offset, b->placed + 1, b->sent, offset};
         if (add_segment(b, &next) < 0)
             log_line(b->options.log, LOG_ERROR, "output %s.%s: no memory to remember segment %llu",
                      b->options.outlet->app, b->options.outlet->output, (ull)segment);
@@ -376,6 +373,16 @@ static const struct backlog_segment *segment_with(const struct backlog *b, uint6
             return &b->segments[i];
     }
     return NULL;
+}
+
+bool backlog_find(const struct backlog *b, uint64_t number, uint64_t *segment, uint64_t *offset)
+{
+    const struct backlog_segment *s = segment_with(b, number);
+    if (!s || s->first > number)
+        return false;
+    *segment = s->segment;
+    *offset = s->begin;
+    return true;
 }
 
 void backlog_pump(struct backlog *b)

@@ -27,6 +27,7 @@
 struct backlog_segment {
     uint64_t segment, offset; /* where to begin to look */
     uint64_t first, last;     /* numbers of its records there */
+    uint64_t begin;           /* the offset before anything of it was read back */
 };
 
 struct backlog_options {
@@ -95,8 +96,15 @@ static inline bool backlog_behind(const struct backlog *b)
 }
 
 /* What counts for back-pressure: of the queue without a limit, else of what is beyond it. */
-uint64_t backlog_held(const struct backlog *b);
-uint64_t backlog_capacity(const struct backlog *b);
+static inline uint64_t backlog_held(const struct backlog *b)
+{
+    return b->options.limit > 0 ? b->beyond + b->spill_size : record_queue_held(&b->options.outlet->queue);
+}
+
+static inline uint64_t backlog_capacity(const struct backlog *b)
+{
+    return b->options.limit > 0 ? b->options.limit : b->options.outlet->queue.capacity;
+}
 
 /* Whether at most `most` bytes are held; if not, and the queue is what counts, a notice follows once they
  * are; else the app's task runs whenever that changes. */
@@ -118,6 +126,10 @@ bool backlog_outstanding(struct backlog *b);
 /* As of journal_member. */
 void backlog_placed(struct backlog *b, uint64_t segment, uint64_t offset);
 void backlog_durable(struct backlog *b);
+
+/* Where a record lies that is not known to be stored: in which segment, and from which offset on to look for
+ * it. False: that is not known. */
+bool backlog_find(const struct backlog *b, uint64_t number, uint64_t *segment, uint64_t *offset);
 
 /* Brings records back, if there are any and there is room. Any time on the owner's loop. */
 void backlog_pump(struct backlog *b);

@@ -114,6 +114,20 @@ static int print_reply(const struct cli_reply *reply)
     return CLI_DONE;
 }
 
+/* Whether what was shown of a host's status is that its store has lost something. */
+static int degraded(const struct cli_reply *reply)
+{
+    if (!cli_status_degraded(span_of(reply->body, reply->size)))
+        return CLI_DONE;
+    return cli_fail(CLI_DEGRADED, "the store is degraded: the host's log says what was lost");
+}
+
+static int print_status(const struct cli_reply *reply)
+{
+    print_reply(reply);
+    return degraded(reply);
+}
+
 static int print_screen(const struct cli_reply *reply)
 {
     struct timespec now;
@@ -121,7 +135,7 @@ static int print_screen(const struct cli_reply *reply)
     uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
     if (cli_status_show(stdout, span_of(reply->body, reply->size), now_ms) < 0)
         return cli_fail(CLI_FAILED, "the host's answer is not a status in JSON");
-    return CLI_DONE;
+    return degraded(reply);
 }
 
 /* Gets `path` of the running host and shows it. */
@@ -148,7 +162,7 @@ static int show_resource(const struct cli_arguments *arguments, const char *path
 int cli_show_status(const struct cli_arguments *arguments, const struct host_options *options)
 {
     (void)options;
-    return show_resource(arguments, "/status", arguments->json ? print_reply : print_screen);
+    return show_resource(arguments, "/status", arguments->json ? print_status : print_screen);
 }
 
 static bool is_app(const char *name)

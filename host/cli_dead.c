@@ -147,27 +147,57 @@ static int list(struct cli_running *running, const char *output, const struct de
 
 /* --- replay, drop --- */
 
-/* `done`: what the host's answer calls their number. */
+/* What was done so far. A host does a part of a large range at a time, and says where the next begins. */
+struct change {
+    const char *path, *done; /* `done`: what the host calls the number of those it changed */
+    uint64_t count, failed;
+    uint64_t next; /* 0: all is done */
+};
+
+static int change_part(struct cli_running *running, struct change *c, const char *range)
+{
+    struct cli_reply reply;
+    struct span answer, failed, name, one;
+    uint64_t count, from = c->next;
+    int status = ask(running, "POST", c->path, range, &reply, &answer);
+    if (status != 0)
+        return status;
+    c->next = 0;
+    if (cli_json_number(answer, c->done, &count) < 0)
+        status = cli_fail(CLI_FAILED, "the host's answer does not say how many were %s", c->done);
+    else if (cli_json_member(answer, "next", &name) &&
+             (cli_json_number(answer, "next", &c->next) < 0 || c->next <= from))
+        status = cli_fail(CLI_FAILED, "the host's answer does not go on");
+    else
+        c->count += count;
+    if (status == 0 && cli_json_member(answer, "failed", &failed)) {
+        struct cli_json_items items = cli_json_items(failed);
+        for (; cli_json_next(&items, &name, &one); c->failed++)
+            cli_fail(CLI_FAILED, "%.*s could not be %s: see the host's log", (int)one.size,
+                     (const char *)one.data, c->done);
+    }
+    free(reply.body);
+    return status;
+}
+
 static int change(struct cli_running *running, const char *output, const struct dead_range *range,
                   const char *verb, const char *done)
 {
-    char path[PATH_MAX_SIZE];
-    struct cli_reply reply;
-    struct span answer;
-    uint64_t count;
+    char path[PATH_MAX_SIZE], rest[48];
+    struct change c = {.path = path, .done = done};
     snprintf(path, sizeof(path), "/outputs/%s/dead/%s", output, verb);
-    int status = ask(running, "POST", path, range->text, &reply, &answer);
-    if (status != 0)
-        return status;
-    if (cli_json_number(answer, done, &count) < 0)
-        status = cli_fail(CLI_FAILED, "the host's answer does not say how many were %s", done);
-    else if (count == 0 && !range->all)
-        status = cli_fail(CLI_FAILED, "%s has no dead letters in %s: see pure-host dead list %s", output,
-                          range->text, output);
-    else
-        printf("%llu %s\n", (unsigned long long)count, done);
-    free(reply.body);
-    return status;
+    int status = change_part(running, &c, range->text);
+    while (status == 0 && c.next > 0 && c.next <= range->last) {
+        snprintf(rest, sizeof(rest), "%llu-%llu", (unsigned long long)c.next,
+                 (unsigned long long)range->last);
+        status = change_part(running, &c, rest);
+    }
+    if (status == 0 && c.count + c.failed == 0 && !range->all)
+        return cli_fail(CLI_FAILED, "%s has no dead letters in %s: see pure-host dead list %s", output,
+                        range->text, output);
+    if (status == 0 || c.count > 0)
+        printf("%llu %s\n", (unsigned long long)c.count, done);
+    return c.failed > 0 ? CLI_FAILED : status;
 }
 
 enum dead_verb { DEAD_LIST, DEAD_REPLAY, DEAD_DROP, DEAD_VERBS };

@@ -258,6 +258,30 @@ static void explain_outlet(const struct screen *s, struct span outlet)
     show_below(s, text);
 }
 
+/* What of its records is not on its ordinary way. */
+static void explain_records(const struct screen *s, struct span outlet, const char *name)
+{
+    uint64_t beyond = 0, waiting = 0, lost = 0, dead = 0;
+    char text[2 * NAME_BYTES], bytes[CELL_BYTES];
+    cli_json_number(outlet, "beyond_bytes", &beyond);
+    cli_json_number(outlet, "waiting_records", &waiting);
+    cli_json_number(outlet, "lost_records", &lost);
+    cli_json_number(outlet, "dead", &dead);
+    show_bytes(bytes, beyond);
+    if (beyond > 0) {
+        snprintf(text, sizeof(text), "%llu records wait, %s of them on disk.", (ull)waiting, bytes);
+        show_below(s, text);
+    }
+    if (lost > 0) {
+        snprintf(text, sizeof(text), "%llu records are lost: the disk has not kept them.", (ull)lost);
+        show_below(s, text);
+    }
+    if (dead > 0) {
+        snprintf(text, sizeof(text), "%llu dead letters: pure-host dead list %s", (ull)dead, name);
+        show_below(s, text);
+    }
+}
+
 static void show_outlet(const struct screen *s, struct span outlet)
 {
     char name[NAME_BYTES], kind[CELL_BYTES], state[CELL_BYTES], cells[7][CELL_BYTES];
@@ -271,6 +295,7 @@ static void show_outlet(const struct screen *s, struct span outlet)
             count_of(outlet, "held_records", cells[4]), bytes_of(outlet, "held_bytes", cells[5]),
             bytes_of(outlet, "capacity", cells[6]));
     explain_outlet(s, outlet);
+    explain_records(s, outlet, name);
 }
 
 /* --- links --- */
@@ -295,6 +320,53 @@ static void show_listener(const struct screen *s, struct span listener)
             count_of(listener, "datagrams", cells[1]), count_of(listener, "dropped", cells[2]),
             count_of(listener, "unopened", cells[3]), count_of(listener, "sent", cells[4]),
             count_of(listener, "send_errors", cells[5]));
+}
+
+/* --- the store --- */
+
+static void name_of_journal(struct span journal, char *name)
+{
+    text_of(journal, "owner", name, NAME_BYTES);
+}
+
+static const char *ns_of(struct span object, const char *name, char *cell)
+{
+    uint64_t ns = 0;
+    cli_json_number(object, name, &ns);
+    show_rtt(cell, ns);
+    return cell;
+}
+
+static void explain_journal(const struct screen *s, struct span journal, const char *condition)
+{
+    char error[512];
+    struct span given;
+    if (!cli_json_member(journal, "error", &given))
+        return;
+    cli_json_text(given, error, sizeof(error));
+    show_below(s, error);
+    if (strcmp(condition, "failed") == 0)
+        show_below(s, "Nothing more is stored until the host is restarted.");
+    else
+        show_below(s, "It goes on by itself once there is space on the disk.");
+}
+
+static void show_journal(const struct screen *s, struct span journal)
+{
+    char name[NAME_BYTES], condition[CELL_BYTES], cells[6][CELL_BYTES];
+    name_of_journal(journal, name);
+    text_of(journal, "condition", condition, sizeof(condition));
+    show_name(s, name);
+    fprintf(s->out, "  %-9.9s  %7s  %7s  %7s  %8s  %7s  %7s\n", condition,
+            count_of(journal, "writes", cells[0]), bytes_of(journal, "bytes", cells[1]),
+            count_of(journal, "frames", cells[2]), count_of(journal, "segments", cells[3]),
+            count_of(journal, "removed", cells[4]), ns_of(journal, "slowest_ns", cells[5]));
+    explain_journal(s, journal, condition);
+}
+
+static bool is_degraded(struct span store)
+{
+    return span_is(member_of(store, "degraded"), "true");
 }
 
 /* --- the screen --- */
@@ -358,11 +430,36 @@ static void show_links_in(const struct screen *s, struct span listener)
     show_listener(s, listener);
 }
 
+static void show_store(const struct screen *s, struct span store)
+{
+    uint64_t places = 0, commits = 0, records = 0;
+    char segments[CELL_BYTES], bytes[CELL_BYTES], text[200];
+    if (store.size == 0)
+        return;
+    fprintf(s->out, "\n%-*s  %-9s  %7s  %7s  %7s  %8s  %7s  %7s\n", s->name_width, "journal", "condition",
+            "writes", "written", "frames", "segments", "removed", "slowest");
+    show_rows(s, member_of(store, "journals"), show_journal);
+    fprintf(s->out, "store: %s segments, %s on disk\n", count_of(store, "segments", segments),
+            bytes_of(store, "bytes", bytes));
+    cli_json_number(store, "damaged_places", &places);
+    cli_json_number(store, "lost_commits", &commits);
+    cli_json_number(store, "lost_records", &records);
+    snprintf(
+        text, sizeof(text),
+        "degraded: %llu places were damaged at the start; %llu turns and %llu records of outputs were lost. "
+        "The log says which.",
+        (ull)places, (ull)commits, (ull)records);
+    if (is_degraded(store))
+        show_below(s, text);
+}
+
 /* Of the first column of all tables. */
-static int width_of_names(const struct screen *s, struct span apps, struct span links, struct span listener)
+static int width_of_names(const struct screen *s, struct span apps, struct span links, struct span listener,
+                          struct span journals)
 {
     int width = widest(s->outlets, name_of_outlet, widest(apps, name_of_app, (int)strlen("output")));
     width = widest(links, name_of_link, width);
+    width = widest(journals, name_of_journal, width);
     return listener.size > 0 ? name_width(listener, name_of_listener, width) : width;
 }
 
@@ -375,7 +472,8 @@ int cli_status_show(FILE *out, struct span json, uint64_t now_ms)
     struct span apps = member_of(status, "apps"), links = member_of(status, "links");
     struct span listener = member_of(status, "listener");
     s.outlets = member_of(status, "outlets");
-    s.name_width = width_of_names(&s, apps, links, listener);
+    struct span store = member_of(status, "store");
+    s.name_width = width_of_names(&s, apps, links, listener, member_of(store, "journals"));
     show_title(&s, status);
     fprintf(out, "\n%-*s  %-9s  %7s  %7s  %7s  %5s  %5s\n", s.name_width, "app", "condition", "stored",
             "failed", "refused", "inbox", "of");
@@ -385,7 +483,14 @@ int cli_status_show(FILE *out, struct span json, uint64_t now_ms)
     show_rows(&s, s.outlets, show_outlet);
     show_links(&s, links);
     show_links_in(&s, listener);
+    show_store(&s, store);
     return 0;
+}
+
+bool cli_status_degraded(struct span json)
+{
+    struct span status;
+    return cli_json_whole(json, &status) == 0 && is_degraded(member_of(status, "store"));
 }
 
 bool cli_status_suspended(struct span json, const char *app)

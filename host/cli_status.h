@@ -1,7 +1,7 @@
-/* The screen of `pure-host status`: a host's answer to GET /status as tables (apps, outlets, links if there
- * are any), at most CLI_STATUS_WIDTH columns wide (a longer name of an outlet or a link is not cut). What
- * explains a row (why an app waits or is suspended, an outlet's last error) stands on lines of its own below
- * it. A member that the host does not give is shown as "-". */
+/* The screen of `pure-host status`: a host's answer to GET /status as tables (apps, outlets, links and
+ * journals if there are any), at most CLI_STATUS_WIDTH columns wide (a longer name of an outlet or a link is
+ * not cut). What explains a row (why an app waits or is suspended, an outlet's last error) stands on lines of
+ * its own below it. A member that the host does not give is shown as "-". */
 #ifndef PURE_HOST_CLI_STATUS_H
 #define PURE_HOST_CLI_STATUS_H
 
@@ -13,6 +13,9 @@
 
 /* `now_ms` is the wall clock. 0, or PE_MALFORMED: not a JSON object. */
 int cli_status_show(FILE *out, struct span json, uint64_t now_ms);
+
+/* Whether that answer says that the store is degraded. */
+bool cli_status_degraded(struct span json);
 
 /* Whether that answer says that the app is suspended. */
 bool cli_status_suspended(struct span json, const char *app);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "host/front_client.h"
+#include "host/front_dead.h"
 #include "host/front_watch.h"
 
 #define BACKLOG               1024
@@ -114,6 +115,7 @@ static bool take_results(struct task *task, uint64_t now_ns)
         deliver(front, waiters_take(&app->waiters), &result);
     if (taken > 0)
         app->stalled = false;
+    front_dead_answered(front, app);
     if (end_round(front))
         loop_want(front->loop, &front->task);
     return taken == RESULTS_A_ROUND;

@@ -6,6 +6,7 @@
  *     front_request.c      from a head to a request: what is wanted, by whom, how the body comes
  *     front_routes.c       which resource, which app; the answers that are texts
  *     front_body.c         bodies into inboxes: events, lines, records
+ *     front_dead.c         requests for dead letters
  *     front_watch.c        apps that keep their clients waiting
  *     front_reply.c        replies into a connection's output
  *
@@ -42,6 +43,9 @@ struct front_app {
     bool stalled;                   /* runs wait, and no result came between the last two looks */
     uint32_t crowd;                 /* connections that wait for it, as counted by one look */
     uint64_t puts_seen, takes_seen; /* of its inbox, at the last look */
+    /* front_dead.c */
+    struct waiter dead_waiter; /* who asked for the app's dead letters */
+    bool dead_awaited;
 };
 
 struct front_counters {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "host/front_dead.h"
 #include "host/front_reply.h"
 
 /* --- kept bytes --- */
@@ -357,6 +358,7 @@ uint64_t front_body_cost(enum body_sink sink, uint64_t size)
         return inbox_cost(size + size / 64 + VARINT_MAX_BYTES);
     case SINK_RECORDS:
         return size + (size / FRONT_PIECE_BYTES + 1) * inbox_cost(0) + VARINT_MAX_BYTES;
+    case SINK_RANGE:
     case SINK_DISCARD:
         break;
     }
@@ -374,6 +376,9 @@ static void give(struct client *c, struct span content, bool complete)
         return;
     case SINK_RECORDS:
         take_records(c, content, complete);
+        return;
+    case SINK_RANGE:
+        front_dead_take(c, content, complete);
         return;
     case SINK_DISCARD:
         if (c->body.received > FRONT_DISCARD_BYTES)

@@ -111,6 +111,16 @@ void client_awaits(struct client *c, struct front_app *app)
     front_watch_begin(c->front);
 }
 
+void client_awaits_dead(struct client *c, struct front_app *app)
+{
+    struct exchange *x = client_last(c);
+    x->runs++;
+    x->app = app;
+    app->dead_waiter = (struct waiter){c->index, c->generation, c->end - 1};
+    app->dead_awaited = true;
+    front_watch_begin(c->front);
+}
+
 /* The last exchange if it can still be changed: its reply is not written yet. */
 static struct exchange *open_exchange(struct client *c)
 {
@@ -190,21 +200,33 @@ static void show(struct client *c, struct exchange *x, struct span text)
     x->type = json ? "application/json" : "text/plain; charset=utf-8";
 }
 
+/* Whether nobody waits for a result of the exchange any more. */
+static bool given_up(struct client *c, uint32_t exchange)
+{
+    return exchange - c->first >= client_unanswered(c) || client_exchange(c, exchange)->runs == 0;
+}
+
 void client_result(struct client *c, uint32_t exchange, const struct run_result *result)
 {
     struct exchange *x = client_exchange(c, exchange);
-    bool given_up = exchange - c->first >= client_unanswered(c) || x->runs == 0;
-    if (given_up)
+    if (given_up(c, exchange))
         return;
     x->runs--;
     if (result->error < 0 && x->error == 0)
         x->error = result->error;
-    if (x->kind == EXCHANGE_SHOW && result->error == 0)
+    if ((x->kind == EXCHANGE_SHOW || x->kind == EXCHANGE_DEAD) && result->error == 0)
         show(c, x, result->text);
     x->stored = result->stored;
     x->stored_known = true;
     if (ready(x) && exchange == c->first)
         want(c);
+}
+
+void client_dead_result(struct client *c, uint32_t exchange, const struct run_result *result, const char *why)
+{
+    if (!given_up(c, exchange))
+        client_exchange(c, exchange)->refused = why;
+    client_result(c, exchange, result);
 }
 
 void client_give_up(struct client *c, struct exchange *x)
@@ -213,10 +235,11 @@ void client_give_up(struct client *c, struct exchange *x)
         [EXCHANGE_EVENTS] = "the app has not answered in time: the event is not stored yet, but may still be",
         [EXCHANGE_RECORDS] = "the app has not answered in time: more may be stored still",
         [EXCHANGE_SHOW] = "the app has not shown its state in time",
+        [EXCHANGE_DEAD] = "the app has not answered in time: what was asked for may still be done",
     };
     x->runs = 0;
     if (x->status == 0 && x->error == 0) {
-        x->status = x->kind == EXCHANGE_EVENTS ? 504 : 503;
+        x->status = x->kind == EXCHANGE_EVENTS || x->kind == EXCHANGE_DEAD ? 504 : 503;
         x->refused = texts[x->kind];
     }
     want(c);

@@ -16,7 +16,7 @@
 #define FRONT_PIPELINE     64   /* unanswered requests; a power of two */
 #define FRONT_OUTPUT_BYTES 4096 /* replies that go in one send */
 
-enum exchange_kind { EXCHANGE_EVENTS, EXCHANGE_RECORDS, EXCHANGE_SHOW, EXCHANGE_TEXT };
+enum exchange_kind { EXCHANGE_EVENTS, EXCHANGE_RECORDS, EXCHANGE_SHOW, EXCHANGE_DEAD, EXCHANGE_TEXT };
 
 /* One request and what is to be answered. Ready when !receiving && runs == 0. An EXCHANGE_TEXT is written
  * only when its reply is the next to go out: unread replies hold one text a connection. */
@@ -30,7 +30,7 @@ struct exchange {
     struct front_app *app; /* of its runs */
     enum route route;      /* EXCHANGE_TEXT that is not written yet; else ROUTE_NONE */
     const char *refused;   /* text of a refusal */
-    const char *type;      /* EXCHANGE_TEXT, EXCHANGE_SHOW: Content-Type of `text` */
+    const char *type;      /* EXCHANGE_TEXT, EXCHANGE_SHOW, EXCHANGE_DEAD: Content-Type of `text` */
     const char *allow;     /* with 405 */
     uint8_t *text;         /* kept (front_keep), or NULL */
     uint32_t text_size, text_room;
@@ -42,7 +42,7 @@ struct exchange {
     bool stored_known; /* a result has stated `stored` */
 };
 
-enum body_sink { SINK_DISCARD, SINK_EVENT, SINK_LINES, SINK_RECORDS };
+enum body_sink { SINK_DISCARD, SINK_EVENT, SINK_LINES, SINK_RECORDS, SINK_RANGE };
 
 /* The body that comes in: the last exchange's. */
 struct front_body {
@@ -51,7 +51,8 @@ struct front_body {
     uint64_t received; /* content bytes */
     /* where it goes */
     struct front_app *app;
-    uint64_t reserved; /* of its inbox */
+    uint64_t reserved;       /* of its inbox */
+    enum dead_action action; /* SINK_RANGE; its output is in `source`, its content in `key` */
     /* content that is kept: a body in pieces; records that are not whole or too few to put */
     uint8_t *bytes;
     uint32_t size, room;
@@ -134,6 +135,10 @@ void client_run(struct client *c);
 /* A result of one of its runs. */
 void client_result(struct client *c, uint32_t exchange, const struct run_result *result);
 
+/* The answer of its request for dead letters; `why`: of its error, or NULL. */
+void client_dead_result(struct client *c, uint32_t exchange, const struct run_result *result,
+                        const char *why);
+
 /* Answers an exchange without the results it waits for; they find nobody. 503, for events 504: they may still
  * be stored. */
 void client_give_up(struct client *c, struct exchange *x);
@@ -154,6 +159,9 @@ struct exchange *client_add_exchange(struct client *c);
 
 /* The last exchange has put a run into the app's inbox and awaits its result. */
 void client_awaits(struct client *c, struct front_app *app);
+
+/* The last exchange has asked the app's owner for dead letters. */
+void client_awaits_dead(struct client *c, struct front_app *app);
 
 /* Answers the last exchange with a refusal (`text` outlives the connection), at once; the rest of its body is
  * discarded and the connection goes on, or is refused, if that is too much or not sure to come. */

@@ -117,6 +117,8 @@ static uint16_t status_of_error(int error)
     switch (error) {
     case 0:
         return 200;
+    case PE_NO_OUTPUT:
+        return 404;
     case PE_STREAM_GAP:
     case PE_STREAM_RETIRED:
         return 409;

@@ -3,6 +3,7 @@
 #include <sodium.h>
 
 #include "host/front_body.h"
+#include "host/front_dead.h"
 #include "host/front_reply.h"
 #include "host/front_routes.h"
 #include "host/front_watch.h"
@@ -131,11 +132,6 @@ static enum method method_of(struct span method)
             return METHOD_OTHER;
     }
     return METHOD_UNKNOWN;
-}
-
-static bool takes_posts(enum route route)
-{
-    return route == ROUTE_EVENTS || route == ROUTE_RECORDS;
 }
 
 /* --- bodies --- */
@@ -341,12 +337,15 @@ static bool begin_route(struct client *c, const struct routed *to, enum method m
         client_decline(c, 501, "the method is not known");
         return false;
     }
-    if (to->route == ROUTE_NONE || to->route == ROUTE_NO_APP) {
-        client_decline(c, 404, to->route == ROUTE_NONE ? "there is nothing here" : "there is no such app");
+    if (to->route == ROUTE_NONE || to->route == ROUTE_NO_APP || to->route == ROUTE_NO_OUTPUT) {
+        client_decline(c, 404,
+                       to->route == ROUTE_NONE     ? "there is nothing here"
+                       : to->route == ROUTE_NO_APP ? "there is no such app"
+                                                   : "there is no such output");
         return false;
     }
     bool allowed =
-        takes_posts(to->route) ? method == METHOD_POST : method == METHOD_GET || method == METHOD_HEAD;
+        route_takes_posts(to->route) ? method == METHOD_POST : method == METHOD_GET || method == METHOD_HEAD;
     if (!allowed) {
         client_last(c)->allow = route_allows(to->route);
         client_decline(c, 405, "the method is not allowed here");
@@ -367,6 +366,10 @@ static void begin_resource(struct client *c, const struct routed *to, const stru
         begin_records(c, to, fields);
     else if (to->route == ROUTE_STATE)
         begin_show(c, to->app);
+    else if (to->route == ROUTE_DEAD)
+        front_dead_list(c, to);
+    else if (to->route == ROUTE_DEAD_REPLAY || to->route == ROUTE_DEAD_DROP)
+        front_dead_change(c, to);
     else
         begin_text(c, to->route);
 }

@@ -61,12 +61,47 @@ static struct routed find_in_app(const struct front *front, struct span path)
     return to;
 }
 
+#define OUTPUTS "/outputs/"
+
+/* What comes behind "/outputs/". */
+static struct routed find_in_output(const struct front *front, struct span path)
+{
+    static const struct {
+        const char *path;
+        enum route route;
+    } parts[] = {{"/dead", ROUTE_DEAD}, {"/dead/replay", ROUTE_DEAD_REPLAY}, {"/dead/drop", ROUTE_DEAD_DROP}};
+    struct routed to = {.route = ROUTE_NONE};
+    const uint8_t *slash = path.size > 0 ? memchr(path.data, '/', path.size) : NULL;
+    struct span name = span_of(path.data, slash ? (size_t)(slash - path.data) : 0);
+    struct span rest = behind(path, name.size);
+    for (unsigned i = 0; i < ARRAY_SIZE(parts); i++) {
+        if (span_is(rest, parts[i].path))
+            to.route = parts[i].route;
+    }
+    if (to.route == ROUTE_NONE)
+        return to;
+    const uint8_t *dot = name.size > 0 ? memchr(name.data, '.', name.size) : NULL;
+    if (dot)
+        to.app = find_app(front, span_of(name.data, (size_t)(dot - name.data)));
+    if (to.app)
+        to.output = behind(name, (size_t)(dot + 1 - name.data));
+    else
+        to.route = ROUTE_NO_OUTPUT;
+    return to;
+}
+
 struct routed route_find(const struct front *front, struct span target)
 {
     const uint8_t *query = memchr(target.data, '?', target.size);
     struct span path = query ? span_of(target.data, (size_t)(query - target.data)) : target;
     if (begins(path, APPS, sizeof APPS - 1))
         return find_in_app(front, behind(path, sizeof APPS - 1));
+    if (begins(path, OUTPUTS, sizeof OUTPUTS - 1)) {
+        struct routed to = find_in_output(front, behind(path, sizeof OUTPUTS - 1));
+        if (query)
+            to.query = behind(target, path.size + 1);
+        return to;
+    }
     for (unsigned i = 0; i < ARRAY_SIZE(fixed); i++) {
         if (span_is(path, fixed[i].path))
             return (struct routed){.route = fixed[i].route};
@@ -74,9 +109,15 @@ struct routed route_find(const struct front *front, struct span target)
     return (struct routed){.route = ROUTE_NONE};
 }
 
+bool route_takes_posts(enum route route)
+{
+    return route == ROUTE_EVENTS || route == ROUTE_RECORDS || route == ROUTE_DEAD_REPLAY ||
+           route == ROUTE_DEAD_DROP;
+}
+
 const char *route_allows(enum route route)
 {
-    return route == ROUTE_EVENTS || route == ROUTE_RECORDS ? "POST" : "GET, HEAD";
+    return route_takes_posts(route) ? "POST" : "GET, HEAD";
 }
 
 static void root(struct text *t)
@@ -85,6 +126,7 @@ static void root(struct text *t)
                                "POST /apps/APP/events/EVENT   the body is the event's data\n"
                                "POST /apps/APP/records        records from another host\n"
                                "GET  /apps/APP/state          what the app shows\n"
+                               "GET  /outputs/APP.OUTPUT/dead what it has set aside\n"
                                "GET  /status                  apps and outlets\n"
                                "GET  /health                  200, or 503 with what is wrong\n"
                                "GET  /metrics                 for Prometheus\n";

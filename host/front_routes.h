@@ -7,10 +7,14 @@
 
 enum route {
     ROUTE_NONE,
-    ROUTE_NO_APP, /* a path of an app that is not there */
-    ROUTE_EVENTS, /* /apps/APP/events/EVENT */
+    ROUTE_NO_APP,    /* a path of an app that is not there */
+    ROUTE_NO_OUTPUT, /* a path of an output of no app */
+    ROUTE_EVENTS,    /* /apps/APP/events/EVENT */
     ROUTE_RECORDS,
     ROUTE_STATE,
+    ROUTE_DEAD, /* /outputs/APP.OUTPUT/dead */
+    ROUTE_DEAD_REPLAY,
+    ROUTE_DEAD_DROP,
     ROUTE_ROOT,
     ROUTE_STATUS,
     ROUTE_HEALTH,
@@ -20,11 +24,17 @@ enum route {
 struct routed {
     enum route route;
     struct front_app *app;
-    struct span event; /* ROUTE_EVENTS: as run_event_name has it, or empty: not a name */
+    struct span event;  /* ROUTE_EVENTS: as run_event_name has it, or empty: not a name */
+    struct span output; /* ROUTE_DEAD…: OUTPUT, perhaps of no output */
+    struct span query;  /* ROUTE_DEAD: without the "?" */
 };
 
-/* `target`: a request target in origin or absolute form (RFC 9112 section 3.2); the query is ignored. */
+/* `target`: a request target in origin or absolute form (RFC 9112 section 3.2); queries are ignored, but
+ * for ROUTE_DEAD's. */
 struct routed route_find(const struct front *front, struct span target);
+
+/* Whether it takes POST, and nothing else. */
+bool route_takes_posts(enum route route);
 
 /* "GET, HEAD" or "POST". */
 const char *route_allows(enum route route);

@@ -82,8 +82,8 @@ static void look(struct timer *timer, uint64_t now_ns)
     bool awaited = false, late = false;
     for (unsigned i = 0; i < front->registry->app_count; i++) {
         const struct inbox *inbox = &front->apps[i].app->inbox;
-        late |= look_at_app(&front->apps[i]);
-        awaited |= inbox->takes < inbox->puts;
+        late |= look_at_app(&front->apps[i]) || front->apps[i].dead_awaited;
+        awaited |= inbox->takes < inbox->puts || front->apps[i].dead_awaited;
     }
     for (uint32_t i = 0; i < front->pool && late; i++) {
         struct client *c = &front->clients[i];

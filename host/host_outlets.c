@@ -48,6 +48,8 @@ static int join_producer(struct host *h, const struct config_output *config, str
     h->registry.outlets[h->registry.outlet_count++] = outlet;
     struct backlog *backlog = NULL;
     int error = a->journal.on ? app_journal_add_output(a, outlet, config->backlog_bytes, &backlog) : 0;
+    if (error == 0 && backlog && config->kind == OUTPUT_WIRE && config->attempts > 0)
+        app_dead_keep(a, outlet, config->dead);
     if (error < 0 || !a->state.app)
         return error;
     for (uint32_t i = 0; i < a->turn.output_count; i++) {
@@ -104,6 +106,7 @@ void host_wire_options(struct host *h, const struct config_output *config, char 
                                      .content_type = config->content_type,
                                      .batch_bytes = config->batch_bytes,
                                      .batch_records = config->batch_records,
+                                     .attempts = config->attempts,
                                      .progress_ns = config->progress_ns,
                                      .reply_ns = config->reply_ns,
                                      .total_ns = config->total_ns,

@@ -30,7 +30,8 @@ struct host_thread {
     struct timer end_timer;
     pthread_t thread;
     bool looped, logged, started;
-    bool unfinished; /* its loop has ended with writes on their way to the disk */
+    _Atomic bool ending; /* it gives no more turns */
+    bool unfinished;     /* its loop has ended with writes on their way to the disk */
     _Atomic bool stop;
     _Atomic int error; /* that ended its loop */
 };

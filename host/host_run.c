@@ -200,6 +200,7 @@ static void stop_outlets(struct host_thread *t)
  * goes. */
 static int end_outlets(struct host_thread *t)
 {
+    atomic_store(&t->ending, true);
     stop_outlets(t);
     host_stop_journal(t);
     uint64_t ends_ns = t->loop.now_ns + (host_journal_stopped(t) ? END_NS : DISK_NS);
@@ -252,7 +253,7 @@ static unsigned join_threads(struct host *h)
     return left;
 }
 
-/* Whether all ended. One that an app holds does not; it is waited for no longer than THREADS_NS. */
+/* Whether all ended. One that an app or a disk holds does not; it is waited for no longer than THREADS_NS. */
 static bool stop_threads(struct host *h)
 {
     struct io *io = front_thread(h)->io;
@@ -267,7 +268,7 @@ static bool stop_threads(struct host *h)
     while ((left = join_threads(h)) > 0 && io_now_ns(io) < ends_ns)
         nanosleep(&(struct timespec){.tv_nsec = JOIN_POLL_NS}, NULL);
     for (unsigned i = 1; left > 0 && i < h->thread_count; i++) {
-        if (h->threads[i].started)
+        if (h->threads[i].started && !atomic_load(&h->threads[i].ending))
             log_line(&front_thread(h)->log, LOG_ERROR,
                      "thread %s does not end: a call of an app does not return; the process ends without it",
                      h->threads[i].name);
@@ -275,12 +276,21 @@ static bool stop_threads(struct host *h)
     return left == 0;
 }
 
+/* Whether a thread is in a call of an app, and so has not begun to end. */
+static bool held_by_app(struct host *h)
+{
+    bool held = false;
+    for (unsigned i = 1; i < h->thread_count; i++)
+        held = held || (h->threads[i].started && !atomic_load(&h->threads[i].ending));
+    return held;
+}
+
 /* A disk that takes too long is not waited for: what it has not taken was not acknowledged. */
 static bool journals_written(struct host *h)
 {
     bool written = true;
     for (unsigned i = 1; i < h->thread_count; i++)
-        written = written && !h->threads[i].unfinished;
+        written = written && !h->threads[i].started && !h->threads[i].unfinished;
     if (!written)
         log_line(
             &front_thread(h)->log, LOG_WARNING,
@@ -336,9 +346,9 @@ int host_run(struct host *h)
         if (error == 0)
             error = thread_failure(h);
     }
-    bool ended = stop_threads(h), written = journals_written(h);
+    bool held = !stop_threads(h) && held_by_app(h), written = held || journals_written(h);
     finish_log(h);
-    if (!ended)
+    if (held)
         _exit(1); /* the thread stands on the host's memory and the module's code */
     if (!written)
         _exit(error < 0); /* so does what the kernel still has to write */

@@ -98,8 +98,15 @@ int host_open_store(struct host *h, char *why, size_t why_size)
     h->store.kept = kept;
     h->store.kept_context = h;
     store_epoch(&h->store, h->store_epoch);
-    for (unsigned i = 0; error == 0 && i < h->owner_count; i++)
+    h->registry.store = &h->store;
+    h->registry.journals = calloc(h->owner_count, sizeof *h->registry.journals);
+    if (!h->registry.journals)
+        return -ENOMEM;
+    for (unsigned i = 0; error == 0 && i < h->owner_count; i++) {
         error = open_journal(h, i);
+        h->registry.journals[i] = (struct registry_journal){h->threads[1 + i].name, &h->journals[i].writer};
+        h->registry.journal_count = i + 1;
+    }
     return error;
 }
 
@@ -112,6 +119,7 @@ void host_dispose_store(struct host *h)
             journal_reader_dispose(&h->journals[i].reader);
     }
     free(h->journals);
+    free(h->registry.journals);
     if (h->storing)
         store_close(&h->store);
 }

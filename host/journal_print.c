@@ -261,8 +261,8 @@ static void json_section(FILE *out, const struct section *s)
         fprintf(out, "{\"type\":\"state\",\"bytes\":%zu", s->state.size);
         break;
     case SECTION_DEAD:
-        fprintf(out, "{\"type\":\"dead\",\"number\":%" PRIu64 ",\"time_ms\":%" PRIu64 ",\"bytes\":%zu",
-                s->dead.number, s->dead.time_ms, s->dead.record.size);
+        fprintf(out, "{\"type\":\"dead\",\"number\":%" PRIu64 ",\"time_ms\":%" PRIu64 ",\"bytes\":%" PRIu32,
+                s->dead.number, s->dead.time_ms, s->dead.bytes);
         json_member(out, "output", s->dead.output);
         json_member(out, "reason", s->dead.reason);
         json_data(out, s->dead.record);

@@ -1,5 +1,7 @@
 #include "host/metrics.h"
 
+#include "host/status.h"
+
 typedef unsigned long long ull;
 
 static void family(struct text *t, const char *name, const char *type, const char *help)
@@ -126,6 +128,14 @@ static const struct metric outlet_metrics[] = {
      offsetof(struct outlet_report, failures)},
     {"pure_outlet_sent_bytes_total", "counter", "Bytes of bodies delivered.",
      offsetof(struct outlet_report, bytes)},
+    {"pure_outlet_beyond_bytes", "gauge", "Bytes that wait on disk, beyond the queue.",
+     offsetof(struct outlet_report, beyond)},
+    {"pure_outlet_lost_records_total", "counter", "Records that the disk has lost.",
+     offsetof(struct outlet_report, lost)},
+    {"pure_outlet_dead_total", "counter", "Records set aside, as they were always refused.",
+     offsetof(struct outlet_report, dead)},
+    {"pure_outlet_dead_letters", "gauge", "Of those, and of earlier ones: neither replayed nor dropped.",
+     offsetof(struct outlet_report, dead_kept)},
 };
 
 static void outlet_sample(struct text *t, const char *name, const struct outlet *o, uint64_t value)
@@ -172,7 +182,103 @@ static void write_outlets(struct text *t, const struct registry *r)
     for (unsigned i = 0; i < r->outlet_count; i++)
         outlet_sample(t, "pure_outlet_held_records", r->outlets[i],
                       record_queue_glance(&r->outlets[i]->queue).held_records);
+    family(t, "pure_outlet_waiting_records", "gauge", "Records sent and not yet stored, also on disk.");
+    for (unsigned i = 0; i < r->outlet_count; i++)
+        outlet_sample(t, "pure_outlet_waiting_records", r->outlets[i], status_waiting(r->outlets[i]));
     write_states(t, r);
+}
+
+/* --- the store --- */
+
+static const struct metric journal_metrics[] = {
+    {"pure_journal_writes_total", "counter", "Durable writes.", offsetof(struct journal_counters, writes)},
+    {"pure_journal_written_bytes_total", "counter", "Bytes of those.",
+     offsetof(struct journal_counters, bytes)},
+    {"pure_journal_frames_total", "counter", "Frames written.", offsetof(struct journal_counters, frames)},
+    {"pure_journal_segments_total", "counter", "Segments begun.",
+     offsetof(struct journal_counters, segments)},
+    {"pure_journal_removed_segments_total", "counter", "Segments removed.",
+     offsetof(struct journal_counters, removed)},
+    {"pure_journal_full_total", "counter", "Times there was no space.",
+     offsetof(struct journal_counters, full)},
+};
+
+static void journal_label(struct text *t, const char *name, const struct registry_journal *j)
+{
+    text_format(t, "%s{owner=", name);
+    text_label(t, j->name);
+}
+
+static void write_journal_seconds(struct text *t, const struct registry *r, const struct metric *m)
+{
+    family(t, m->name, m->type, m->help);
+    for (unsigned i = 0; i < r->journal_count; i++) {
+        uint64_t ns = at(&r->journals[i].writer->counters, m->offset);
+        journal_label(t, m->name, &r->journals[i]);
+        text_format(t, "} %llu.%09llu\n", (ull)(ns / NS_PER_S), (ull)(ns % NS_PER_S));
+    }
+}
+
+static void write_journal_conditions(struct text *t, const struct registry *r)
+{
+    static const char *const names[] = {
+        [JOURNAL_OK] = "ok", [JOURNAL_FULL] = "full", [JOURNAL_FAILED] = "failed"};
+    family(t, "pure_journal_condition", "gauge", "1 for the condition that the journal is in.");
+    for (unsigned i = 0; i < r->journal_count; i++) {
+        int is = atomic_load_explicit(&r->journals[i].writer->condition, memory_order_relaxed);
+        for (int condition = JOURNAL_OK; condition <= JOURNAL_FAILED; condition++) {
+            journal_label(t, "pure_journal_condition", &r->journals[i]);
+            text_format(t, ",condition=\"%s\"} %d\n", names[condition], is == condition);
+        }
+    }
+}
+
+static void write_journals(struct text *t, const struct registry *r)
+{
+    static const struct metric seconds[] = {
+        {"pure_journal_wait_seconds_total", "counter", "Time in durable writes.",
+         offsetof(struct journal_counters, wait_ns)},
+        {"pure_journal_slowest_write_seconds", "gauge", "The slowest durable write since the start.",
+         offsetof(struct journal_counters, slowest_ns)},
+    };
+    for (unsigned m = 0; m < ARRAY_SIZE(journal_metrics); m++) {
+        family(t, journal_metrics[m].name, journal_metrics[m].type, journal_metrics[m].help);
+        for (unsigned i = 0; i < r->journal_count; i++) {
+            journal_label(t, journal_metrics[m].name, &r->journals[i]);
+            text_format(t, "} %llu\n", (ull)at(&r->journals[i].writer->counters, journal_metrics[m].offset));
+        }
+    }
+    for (unsigned m = 0; m < ARRAY_SIZE(seconds); m++)
+        write_journal_seconds(t, r, &seconds[m]);
+    write_journal_conditions(t, r);
+}
+
+static void store_sample(struct text *t, const char *name, const char *help, uint64_t value)
+{
+    family(t, name, "gauge", help);
+    text_format(t, "%s %llu\n", name, (ull)value);
+}
+
+static void write_store(struct text *t, const struct registry *r)
+{
+    if (!r->store)
+        return;
+    const struct store_report *n = &r->store->report;
+    store_sample(t, "pure_store_segments", "Segments.", store_segments(r->store));
+    store_sample(t, "pure_store_bytes", "Bytes set aside for segments.", counter_read(&r->store->bytes));
+    store_sample(t, "pure_store_degraded",
+                 "1 if this start found damage that cost something, or records were lost since.",
+                 status_store_degraded(r));
+    store_sample(t, "pure_store_damaged_places", "Places of damage that this start found.",
+                 n->damaged_places);
+    store_sample(t, "pure_store_damaged_bytes", "Bytes of those.", n->damaged_bytes);
+    store_sample(t, "pure_store_lost_commits", "Turns of apps that this start found missing.",
+                 n->lost_commits);
+    store_sample(t, "pure_store_lost_records", "Records of outputs that this start found missing.",
+                 n->lost_records);
+    store_sample(t, "pure_store_torn_bytes", "Bytes of unfinished writes that this start cut off.",
+                 n->torn_bytes);
+    write_journals(t, r);
 }
 
 /* --- links --- */
@@ -281,4 +387,5 @@ void metrics_write(struct front *front, struct text *t)
     write_outlets(t, front->registry);
     write_links(t, front->registry);
     write_listener(t, front->registry->listener);
+    write_store(t, front->registry);
 }

@@ -483,6 +483,7 @@ int owned_app_init(struct owned_app *a, const struct config_app *config, const s
 {
     *a = (struct owned_app){.loop = loop, .log = log, .task.run = run};
     a->entry.name = config->name;
+    a->entry.durability = DURABILITY_MEMORY;
     timer_init(&a->retry, retry);
     intake_init(&a->intake, &a->entry, &a->state, log);
     app_journal_init(a, journal);

@@ -7,7 +7,9 @@
 #include "core/loop.h"
 #include "core/outlet.h"
 #include "host/config.h"
+#include "host/dead_request.h"
 #include "host/inbox.h"
+#include "journal/writer.h"
 #include "link/link.h"
 #include "link/link_listener.h"
 
@@ -39,6 +41,8 @@ struct registry_app {
     struct inbox inbox; /* from the front */
     struct inbox links; /* from the listener of links; all zero where no peer may send to the app */
     struct app_report report;
+    enum app_durability durability; /* DURABILITY_MEMORY: nothing of it is on the disk. Never changes */
+    struct dead_request dead;
     char failure[256]; /* why it is suspended from the start (its module), or ""; never changes */
 };
 
@@ -60,9 +64,22 @@ struct registry_loop {
     struct log *log;
 };
 
+/* Whether opening the store has found damage that cost something, or records were lost since. A start that
+ * finds all whole again ends it. */
+static inline bool registry_store_lost(const struct store_report *found)
+{
+    return found->damaged_places + found->lost_commits + found->lost_records > 0;
+}
+
 struct registry_link {
     const char *name; /* of the destination, "pi2.local:7071"; no two links have the same */
     struct link_report *report;
+};
+
+/* An owner's journal. */
+struct registry_journal {
+    const char *name; /* the owner's thread: pure-own-0 … */
+    const struct journal_writer *writer;
 };
 
 struct registry {
@@ -75,6 +92,9 @@ struct registry {
     struct registry_loop *loops;
     unsigned link_count;
     struct registry_link *links;
+    struct store *store; /* NULL: memory, and no journals */
+    unsigned journal_count;
+    struct registry_journal *journals;
     struct link_listener_report *listener; /* NULL: no links come in */
 };
 

@@ -63,6 +63,13 @@ static void write_error(struct text *t, struct outlet *o)
     text_json(t, text[0] ? text : pure_error_text(error));
 }
 
+static void write_durability(struct text *t, const struct registry_app *app)
+{
+    static const char *const names[] = {
+        [DURABILITY_SYNC] = "sync", [DURABILITY_INTERVAL] = "interval", [DURABILITY_MEMORY] = "memory"};
+    text_format(t, ",\"durability\":\"%s\"", names[app->durability]);
+}
+
 static void write_app(struct text *t, struct registry_app *app)
 {
     text_format(t, "{\"name\":");
@@ -73,6 +80,7 @@ static void write_app(struct text *t, struct registry_app *app)
     text_format(t, ",\"stored\":%llu,\"failures\":%llu,\"refused\":%llu",
                 (ull)counter_read(&app->report.stored), (ull)counter_read(&app->report.failures),
                 (ull)counter_read(&app->report.refused));
+    write_durability(t, app);
     text_format(t, ",\"inbox_bytes\":%llu,\"inbox_capacity\":%llu}", (ull)registry_app_held(app),
                 (ull)(app->inbox.runs.capacity + app->links.runs.capacity));
 }
@@ -88,16 +96,90 @@ static void write_destination(struct text *t, struct outlet *o, uint64_t wall_ms
     write_error(t, o);
 }
 
+/* What its app has sent and its receiver has not stored, wherever it lies. */
+uint64_t status_waiting(struct outlet *o)
+{
+    uint64_t sent = counter_read(&o->report.sent), stored = counter_read(&o->report.stored);
+    return max_u64(record_queue_glance(&o->queue).held_records, sent > stored ? sent - stored : 0);
+}
+
 static void write_outlet(struct text *t, struct outlet *o, uint64_t wall_ms)
 {
     struct record_queue_glance held = record_queue_glance(&o->queue);
     write_destination(t, o, wall_ms);
     text_format(t, ",\"held_bytes\":%u,\"held_records\":%u,\"capacity\":%llu", held.held_bytes,
                 held.held_records, (ull)o->queue.capacity);
+    text_format(t, ",\"beyond_bytes\":%llu,\"waiting_records\":%llu,\"lost_records\":%llu,\"dead\":%llu",
+                (ull)counter_read(&o->report.beyond), (ull)status_waiting(o),
+                (ull)counter_read(&o->report.lost), (ull)counter_read(&o->report.dead_kept));
     text_format(t, ",\"stored\":%llu,\"requests\":%llu,\"failures_in_a_row\":%llu,\"failures\":%llu}",
                 (ull)counter_read(&o->report.stored), (ull)counter_read(&o->report.requests),
                 (ull)counter_read(&o->report.failures), (ull)counter_read(&o->report.failures_total));
 }
+
+/* --- the store --- */
+
+static const char *journal_condition(const struct journal_writer *w)
+{
+    static const char *const names[] = {
+        [JOURNAL_OK] = "ok", [JOURNAL_FULL] = "full", [JOURNAL_FAILED] = "failed"};
+    return names[atomic_load_explicit(&w->condition, memory_order_relaxed)];
+}
+
+/* Leaves the object open. */
+static void write_condition(struct text *t, const struct registry_journal *j)
+{
+    int error = atomic_load_explicit(&j->writer->error, memory_order_relaxed);
+    text_format(t, "{\"owner\":");
+    text_json(t, j->name);
+    text_format(t, ",\"condition\":\"%s\"", journal_condition(j->writer));
+    if (atomic_load_explicit(&j->writer->condition, memory_order_relaxed) == JOURNAL_OK)
+        return;
+    text_format(t, ",\"error\":");
+    text_json(t, pure_error_text(error < 0 ? error : PE_JOURNAL_FAILED));
+}
+
+static void write_journal(struct text *t, const struct registry_journal *j)
+{
+    const struct journal_counters *n = &j->writer->counters;
+    write_condition(t, j);
+    text_format(t, ",\"writes\":%llu,\"bytes\":%llu,\"frames\":%llu,\"segments\":%llu,\"removed\":%llu",
+                (ull)counter_read(&n->writes), (ull)counter_read(&n->bytes), (ull)counter_read(&n->frames),
+                (ull)counter_read(&n->segments), (ull)counter_read(&n->removed));
+    text_format(t, ",\"full\":%llu,\"wait_ns\":%llu,\"slowest_ns\":%llu}", (ull)counter_read(&n->full),
+                (ull)counter_read(&n->wait_ns), (ull)counter_read(&n->slowest_ns));
+}
+
+bool status_store_degraded(const struct registry *r)
+{
+    bool degraded = r->store && registry_store_lost(&r->store->report);
+    for (unsigned i = 0; i < r->outlet_count; i++)
+        degraded |= counter_read(&r->outlets[i]->report.lost) > 0;
+    return degraded;
+}
+
+/* A host whose store is memory has no such member. */
+static void write_store(struct text *t, const struct registry *r)
+{
+    if (!r->store)
+        return;
+    const struct store_report *n = &r->store->report;
+    text_format(t, ",\"store\":{\"degraded\":%s,\"segments\":%u,\"bytes\":%llu",
+                status_store_degraded(r) ? "true" : "false", store_segments(r->store),
+                (ull)counter_read(&r->store->bytes));
+    text_format(t, ",\"damaged_places\":%llu,\"damaged_bytes\":%llu,\"known_places\":%llu",
+                (ull)n->damaged_places, (ull)n->damaged_bytes, (ull)n->known_places);
+    text_format(t, ",\"lost_commits\":%llu,\"lost_records\":%llu,\"torn_segments\":%llu,\"torn_bytes\":%llu",
+                (ull)n->lost_commits, (ull)n->lost_records, (ull)n->torn_segments, (ull)n->torn_bytes);
+    text_format(t, ",\"foreign_files\":%llu,\"journals\":[", (ull)n->foreign_files);
+    for (unsigned i = 0; i < r->journal_count; i++) {
+        text_add(t, ",", i > 0);
+        write_journal(t, &r->journals[i]);
+    }
+    text_format(t, "]}");
+}
+
+/* --- links --- */
 
 static void write_link(struct text *t, const struct registry_link *link)
 {
@@ -160,6 +242,7 @@ void status_write(struct front *front, struct text *t)
     text_format(t, "]");
     write_links(t, r);
     write_listener(t, r);
+    write_store(t, r);
     text_format(t, "}\n");
 }
 
@@ -180,6 +263,10 @@ static struct verdict judge(const struct registry *r, uint64_t wall_ms)
         v.healthy &= state != OUTLET_DISABLED && !stuck(r->outlets[i], wall_ms);
         v.degraded |= state != OUTLET_OK;
     }
+    for (unsigned i = 0; i < r->journal_count; i++)
+        v.healthy &=
+            atomic_load_explicit(&r->journals[i].writer->condition, memory_order_relaxed) == JOURNAL_OK;
+    v.degraded |= !v.healthy || status_store_degraded(r);
     return v;
 }
 
@@ -202,6 +289,13 @@ bool health_write(struct front *front, struct text *t)
     for (unsigned i = 0; i < r->outlet_count; i++) {
         text_add(t, ",", i > 0);
         write_destination(t, r->outlets[i], wall_ms);
+        text_add(t, "}", 1);
+    }
+    if (r->store)
+        text_format(t, "],\"journals\":[");
+    for (unsigned i = 0; i < r->journal_count; i++) {
+        text_add(t, ",", i > 0);
+        write_condition(t, &r->journals[i]);
         text_add(t, "}", 1);
     }
     text_format(t, "]}\n");

@@ -45,28 +45,47 @@ static int failed(struct pure_turn *turn, uint32_t output, size_t size, int erro
 /* Whether the record leaves as much free as it must. */
 static bool spares(const struct pure_turn *turn, const struct turn_outlet *to, size_t size)
 {
+    if (!turn->sparing)
+        return true;
     struct record_queue *q = &to->outlet->queue;
     uint64_t room = turn_room(turn, to), framed = record_framed_size(size);
-    if (!turn->sparing || record_queue_held(q) + framed <= room)
+    if (record_queue_held(q) + framed <= room)
         return true;
     record_queue_see_freed(q);
     return record_queue_held(q) + framed <= room;
 }
 
-static int queue_record(const struct pure_turn *turn, struct turn_outlet *to, const void *data, size_t size)
+static bool over(uint64_t held, uint64_t capacity)
+{
+    return held > capacity - capacity / 4;
+}
+
+static bool outlet_is_over(const struct turn_outlet *to)
+{
+    return over(to->backlog ? backlog_held(to->backlog) : record_queue_held(&to->outlet->queue),
+                turn_capacity(to));
+}
+
+static int send_journaled(struct pure_turn *turn, struct turn_outlet *to, const void *data, size_t size)
 {
     if (size > to->outlet->max_record)
         return PE_TOO_LARGE;
-    if (to->backlog)
-        return backlog_send(to->backlog, data, size, turn_spare(turn, to));
-    return spares(turn, to, size) ? outlet_queue(to->outlet, data, size) : PE_FULL;
+    int error = backlog_send(to->backlog, data, size, turn_spare(turn, to));
+    if (error < 0)
+        return error;
+    turn->sent_bytes += size;
+    if (turn->sent_bytes > TURN_SENT_BYTES || over(backlog_held(to->backlog), backlog_capacity(to->backlog)))
+        turn->over = true;
+    return 0;
 }
 
-static bool over(const struct turn_outlet *to)
+static int send_queued(struct pure_turn *turn, struct turn_outlet *to, const void *data, size_t size)
 {
-    uint64_t capacity = turn_capacity(to);
-    return (to->backlog ? backlog_held(to->backlog) : record_queue_held(&to->outlet->queue)) >
-           capacity - capacity / 4;
+    struct record_queue *q = &to->outlet->queue;
+    int error = spares(turn, to, size) ? outlet_queue(to->outlet, data, size) : PE_FULL;
+    if (error == 0 && over(record_queue_held(q), q->capacity))
+        turn->over = true;
+    return error;
 }
 
 static void begin_outlet(const struct pure_turn *turn, struct turn_outlet *to)
@@ -87,15 +106,11 @@ int pure_send(struct pure_turn *turn, uint32_t output, const void *data, size_t 
         return 0;
     if (to->unit != turn->unit)
         begin_outlet(turn, to);
-    int error = queue_record(turn, to, data, size);
+    int error = to->backlog ? send_journaled(turn, to, data, size) : send_queued(turn, to, data, size);
     if (error < 0)
         return failed(turn, output, size, error);
     to->touched = true;
     turn->sends++;
-    if (to->backlog)
-        turn->sent_bytes += size;
-    if (over(to) || turn->sent_bytes > TURN_SENT_BYTES)
-        turn->over = true;
     return 0;
 }
 
@@ -125,7 +140,7 @@ uint32_t turn_commit(struct pure_turn *turn)
             pushed++;
         if (to->outlet->queue.tail.bytes != to->outlet->queue.published.bytes && !to->backlog)
             outlet_push(to->outlet);
-        if (over(to) && !to->waiting) {
+        if (outlet_is_over(to) && !to->waiting) {
             to->waiting = true;
             turn->waiting++;
         }

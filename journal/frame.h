@@ -110,14 +110,15 @@ struct section_output {
     uint64_t stored; /* all up to here are stored at its receiver, or dead; at most `sent` */
 };
 
-/* Records always refused. In a commit `record` has the record; in a snapshot it is empty, and the record lies
- * in the commit at `segment`, `offset` (both 0 in a commit: it lies here). */
+/* Records always refused. The record lies among the SENDS of `segment`, at or behind `offset`, and `record`
+ * is empty; or, both being 0, it lies here. */
 struct section_dead {
     struct span output;
     uint64_t number;    /* of the record in the output's stream */
     uint64_t time_ms;   /* when it was set aside */
     struct span reason; /* what is over JOURNAL_NAME_MAX is cut off when it is written */
     uint64_t segment, offset;
+    uint32_t bytes; /* of the record, wherever it lies; written from `record` if that is not empty */
     struct span record;
 };
 

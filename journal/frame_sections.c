@@ -89,6 +89,7 @@ static void put_dead(struct frame_buffer *b, const struct section_dead *dead)
     frame_put_name(b, span_of(dead->reason.data, min_size(dead->reason.size, JOURNAL_NAME_MAX)));
     frame_put_u64(b, dead->segment);
     frame_put_u64(b, dead->offset);
+    frame_put_u32(b, dead->record.size > 0 ? (uint32_t)dead->record.size : dead->bytes);
     put_bytes(b, dead->record, span_of(NULL, 0));
 }
 
@@ -224,6 +225,7 @@ static void take_dead(struct taker *t, struct section_dead *dead)
     dead->reason = take_text(t);
     dead->segment = take_u64(t);
     dead->offset = take_u64(t);
+    dead->bytes = take_u32(t);
     dead->record = take_sized(t);
     if (dead->segment != 0 && dead->record.size > 0)
         t->failed = true;

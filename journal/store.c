@@ -168,6 +168,22 @@ void store_each_sends(struct store *s, const char *app, const char *output, uint
 
 /* --- holds --- */
 
+uint32_t store_segments(struct store *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    uint32_t count = s->count;
+    pthread_mutex_unlock(&s->mutex);
+    return count;
+}
+
+bool store_has(struct store *s, uint64_t number)
+{
+    pthread_mutex_lock(&s->mutex);
+    bool has = store_find(s, number) != NULL;
+    pthread_mutex_unlock(&s->mutex);
+    return has;
+}
+
 void store_hold(struct store *s, uint64_t number)
 {
     pthread_mutex_lock(&s->mutex);

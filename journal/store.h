@@ -140,6 +140,10 @@ void store_each_sends(struct store *s, const char *app, const char *output, uint
 
 /* --- holds --- */
 
+/* Any thread: how many segments there are. */
+uint32_t store_segments(struct store *s);
+/* Whether there is such a segment; before there are threads, or of one that the caller holds. */
+bool store_has(struct store *s, uint64_t number);
 /* The segment must exist. */
 void store_hold(struct store *s, uint64_t number);
 void store_release(struct store *s, uint64_t number);

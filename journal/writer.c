@@ -477,6 +477,8 @@ static bool is_waiting(const struct journal_writer *w)
 
 static void go_on_stopping(struct journal_writer *w)
 {
+    if (w->no_space && w->write_op.in_flight)
+        return; /* it is being tried again just now */
     if (w->no_space || (w->no_segment && !w->writing))
         give_up(w);
     if (w->writing || (is_waiting(w) && !w->failure))

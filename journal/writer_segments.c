@@ -71,6 +71,9 @@ static void undone(struct journal_segments *s)
 {
     struct journal_making *m = &s->making;
     m->step = m->error < 0 ? MAKING_RESTING : MAKING_NONE;
+    if (m->step == MAKING_RESTING && s->writer->retry.due_ns == NEVER) /* it fired while this was undone */
+        timer_set(&s->writer->options.loop->timers, &s->writer->retry,
+                  s->writer->options.loop->now_ns + JOURNAL_RETRY_NS);
     if (may_be_smaller(s))
         begin_making(s, m->least);
     want_round(s);

@@ -2,7 +2,8 @@
  * run in processes of its own, and each run fills a row.
  *
  * The order of reading: main.c (the table, the rounds), host.h (a host under test), drive.h (what gives it
- * work and sees that all arrived), then throughput.c, front.c, isolation.c, lossy.c, raw.c. */
+ * work and sees that all arrived), then throughput.c, front.c, isolation.c, lossy.c, raw.c, durable.c,
+ * journal.c. */
 #ifndef PURE_EXPERIMENTS_BENCH_H
 #define PURE_EXPERIMENTS_BENCH_H
 
@@ -50,6 +51,8 @@ int throughput_run(const struct bench *bench, struct settings *settings, struct 
 int front_run(const struct bench *bench, struct settings *settings, struct row *row);
 int lossy_run(const struct bench *bench, struct settings *settings, struct row *row);
 int raw_run(const struct bench *bench, struct settings *settings, struct row *row);
+int durable_run(const struct bench *bench, struct settings *settings, struct row *row);
+int journal_run(const struct bench *bench, struct settings *settings, struct row *row);
 int isolation_run(const struct bench *bench, struct settings *settings, struct row *row);
 
 #endif

@@ -6,7 +6,6 @@
 
 #define DEPTH     4 /* requests in flight: enough to keep the host busy while one reply travels */
 #define BATCH_MAX 1000
-#define STALL_NS  UINT64_C(60000000000)
 
 /* Events of the requests in flight, in their order. */
 struct flight {

@@ -4,6 +4,8 @@
 
 #include "experiments/bench/host.h"
 
+#define STALL_NS UINT64_C(60000000000) /* after so long without progress a run has failed */
+
 /* Bursts, given as events over HTTP: `batch` events a request (NDJSON), several requests in flight. */
 struct drive {
     const char *app, *event;

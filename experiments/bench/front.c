@@ -3,59 +3,19 @@
  * requests per second and per CPU second of the server. */
 #include "experiments/bench/drive.h"
 
-#include "experiments/bench/text.h"
+#include "experiments/bench/wrk.h"
 
 #include <string.h>
 
-#define SCRIPT   "experiments/bench/post.lua"
-#define STATE    "/apps/d1/state"
-#define TARGET   "/apps/d1/events/e"
-#define WARM_UP  "12345678901234567890"
-#define LINE_MAX 512
-
-struct load {
-    uint64_t requests; /* answered 200 */
-    uint64_t failed;   /* other statuses, and what went wrong on sockets */
-};
-
-/* Runs wrk against a port; fills the row's requests, time, latencies and the driver's CPU. */
-static int run_wrk(const struct bench *bench, const struct settings *settings, uint16_t port, struct row *row,
-                   struct load *load)
-{
-    char url[80], duration[16], connections[16], line[LINE_MAX] = "";
-    snprintf(url, sizeof url, "http://127.0.0.1:%u" TARGET, port);
-    snprintf(duration, sizeof duration, "-d%us", settings->seconds);
-    snprintf(connections, sizeof connections, "-c%u", bench->connections);
-    const char *argv[] = {"wrk", "-t1", connections, duration, "-s", SCRIPT, url, NULL};
-    struct process wrk;
-    if (process_start(&wrk, argv, &(struct process_options){.pipe = true}) != 0)
-        return -1;
-    pause_ms(settings->seconds * 1000); /* a line is waited for only a few seconds */
-    while (line[0] != '{' && process_line(&wrk, line, sizeof line) == 0)
-        ;
-    int status = process_wait(&wrk, &row->driver_cpu_ns);
-    if (status != 0 || line[0] != '{') {
-        fprintf(stderr,
-                "bench: wrk failed (%d); it is run from the project's root, and needs to be installed\n",
-                status);
-        return -1;
-    }
-    size_t size = strlen(line);
-    uint64_t bad = text_json_number(line, size, "bad_status");
-    load->requests = text_json_number(line, size, "requests") - bad;
-    load->failed = bad + text_json_number(line, size, "failed");
-    row->records = load->requests;
-    row->elapsed_ns = text_json_number(line, size, "duration_us") * 1000;
-    row->p50_us = text_json_number(line, size, "p50_us");
-    row->p99_us = text_json_number(line, size, "p99_us");
-    return 0;
-}
+#define STATE   "/apps/d1/state"
+#define TARGET  "/apps/d1/events/e"
+#define WARM_UP "12345678901234567890"
 
 static int run_reactor(const struct bench *bench, const struct settings *settings, struct row *row)
 {
     char program[300], bytes[16], line[64];
     unsigned port = 0;
-    struct load load;
+    struct wrk_load load;
     struct process server;
     snprintf(program, sizeof program, "%s/bench/reactor", settings->build);
     snprintf(bytes, sizeof bytes, "%zu", settings->reply_size);
@@ -67,7 +27,7 @@ static int run_reactor(const struct bench *bench, const struct settings *setting
         fprintf(stderr, "bench: %s does not start\n", program);
     } else {
         uint64_t before_ns = process_cpu_ns(&server);
-        error = run_wrk(bench, settings, (uint16_t)port, row, &load);
+        error = wrk_run(settings, (uint16_t)port, bench->connections, TARGET, row, &load);
         row->cpu_ns = process_cpu_ns(&server) - before_ns;
         row->threads = process_threads(&server, "dns").all;
         row->verified = error == 0 && load.failed == 0;
@@ -94,10 +54,11 @@ static int warm_up(struct host *host, struct settings *settings)
 /* The app has seen each request that wrk saw answered, and at most one more a connection. */
 static int measure(const struct bench *bench, struct settings *settings, struct host *host, struct row *row)
 {
-    struct load load;
+    struct wrk_load load;
     struct receipt before, after;
     if (warm_up(host, settings) != 0 || drive_receipt(&host->client, STATE, &before) != 0 ||
-        host_measure(host) != 0 || run_wrk(bench, settings, host->port, row, &load) != 0 ||
+        host_measure(host) != 0 ||
+        wrk_run(settings, host->port, bench->connections, TARGET, row, &load) != 0 ||
         host_measured(host, row) != 0 || drive_receipt(&host->client, STATE, &after) != 0)
         return -1;
     uint64_t stored = after.records - before.records;

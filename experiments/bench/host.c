@@ -1,5 +1,6 @@
 #include "experiments/bench/host.h"
 
+#include "experiments/bench/disk.h"
 #include "experiments/bench/network.h"
 #include "experiments/bench/text.h"
 #include "experiments/common/listener.h"
@@ -27,9 +28,17 @@ int host_configure(struct host *host, const struct settings *settings, const cha
             "[host]\n"
             "name   = bench\n"
             "http   = 127.0.0.1:%u\n"
-            "store  = memory\n"
             "owners = 2\n",
             host->port);
+    return 0;
+}
+
+int host_store(struct host *host, const struct settings *settings, const char *name)
+{
+    snprintf(host->store, sizeof host->store, "%s/%s.store", settings->run, name);
+    if (disk_remove(host->store) != 0)
+        return -1;
+    fprintf(host->text, "store  = %s\n", host->store);
     return 0;
 }
 
@@ -107,7 +116,7 @@ int host_start(struct host *host, const struct settings *settings, const char *v
     return wait_until_ready(host);
 }
 
-int host_stop(struct host *host)
+static int stop(struct host *host)
 {
     client_close(&host->client);
     if (host->process.pid <= 0)
@@ -118,6 +127,12 @@ int host_stop(struct host *host)
                 status < 0 ? "did not end on SIGTERM within 5 s, or died" : "ended with a failure",
                 host->log);
     return status == 0 ? 0 : -1;
+}
+
+int host_stop(struct host *host)
+{
+    int error = stop(host);
+    return *host->store && disk_remove(host->store) != 0 ? -1 : error;
 }
 
 static int read_economy(struct host *host, struct economy *economy)
@@ -142,14 +157,15 @@ int host_measure(struct host *host)
 
 int host_measured(struct host *host, struct row *row)
 {
-    row->cpu_ns = process_cpu_ns(&host->process) - host->cpu_before_ns;
+    struct economy now;
+    row->cpu_ns += process_cpu_ns(&host->process) - host->cpu_before_ns;
     host_see_threads(host);
-    row->threads = host->threads.all;
-    row->name_threads = host->threads.named;
-    if (read_economy(host, &row->economy) != 0)
+    row->threads += host->threads.all;
+    row->name_threads += host->threads.named;
+    if (read_economy(host, &now) != 0)
         return -1;
     row->has_economy = true;
-#define X(field, metric) row->economy.field -= host->before.field;
+#define X(field, metric) row->economy.field += now.field - host->before.field;
     ECONOMY(X)
 #undef X
     row->packets = row->economy.link_packets;

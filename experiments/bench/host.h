@@ -1,4 +1,5 @@
-/* A pure-host under test: a real process with a configuration of its own, a memory store and two owners. */
+/* A pure-host under test: a real process with a configuration of its own, two owners, and a store in memory
+ * (host_store: on the disk). */
 #ifndef PURE_EXPERIMENTS_BENCH_HOST_H
 #define PURE_EXPERIMENTS_BENCH_HOST_H
 
@@ -12,6 +13,7 @@ struct host {
     const char *network;  /* the network namespace it runs in (network.h); NULL: ours. Outlives it */
     uint16_t link_port;   /* of host_link; 0: none */
     char public_key[64];  /* of host_link */
+    char store[512];      /* path: of host_store; "": none */
     struct client client; /* connected once it is started */
     char config[512];     /* path */
     char log[512];        /* path: its standard output and error */
@@ -29,6 +31,10 @@ int host_configure(struct host *host, const struct settings *settings, const cha
  * or -1 after a line on stderr. */
 int host_link(struct host *host, const struct settings *settings, const char *address);
 
+/* Before any section: the host has a store on the disk, empty at first, in the directory of the runs, and
+ * its apps are `durability = sync`. host_stop removes it. 0, or -1 after a line on stderr. */
+int host_store(struct host *host, const struct settings *settings, const char *name);
+
 /* An [app NAME] section with a module of the object tree. */
 void host_app(struct host *host, const struct settings *settings, const char *name, const char *module,
               const char *arg);
@@ -37,11 +43,12 @@ void host_app(struct host *host, const struct settings *settings, const char *na
  * on stderr; host_stop is due in any case. */
 int host_start(struct host *host, const struct settings *settings, const char *variant, const char *resolver);
 
-/* Stops it; -1, after a line on stderr, if it does not end by itself within 5 s with status 0: no run is
- * verified then. */
+/* Stops it, and removes its store; -1, after a line on stderr, if it does not end by itself within 5 s with
+ * status 0: no run is verified then. */
 int host_stop(struct host *host);
 
-/* The counters and the CPU clock as of now; host_measured sets the row's figures to what was used since. */
+/* The counters and the CPU clock as of now; host_measured adds what was used since to the row's figures, so
+ * that a row may be of two hosts. */
 int host_measure(struct host *host);
 int host_measured(struct host *host, struct row *row);
 

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ROUNDS_MAX   100
 #define VARIANTS_MAX 4
 #define MTU          1400 /* of links, so that they compare with others: an Internet path's, about */
 
@@ -22,6 +21,8 @@ static const char *const transports[] = {"uring", "epoll", "enet", "tcp", NULL};
 static const char *const company[] = {"beside", "alone", NULL};
 static const char *const ours[] = {"uring", NULL};
 static const char *const beside_tcp[] = {"uring", "tcp-cubic", NULL};
+static const char *const stores[] = {"uring", "epoll", "queue", NULL};
+static const char *const at_once[] = {"at-1", "at-16", "at-100", NULL};
 static const char *const targets[] = {"link-port", "elsewhere", NULL};
 
 static const struct bench benches[] = {
@@ -36,6 +37,10 @@ static const struct bench benches[] = {
     {"many", ours, throughput_run, 20000000, "burst", "many", 20, 20, .batch = 2, .mtu = MTU, .threads = 5},
     {"flood", targets, throughput_run, 20000000, "burst", "link", 1, 20, .batch = 10, .mtu = MTU,
      .flooded = true},
+    {"links-1-durable", stores, durable_run, 20000000, "burst", "link", 1, 20, .batch = 25, .mtu = MTU},
+    {"links-4-durable", stores, durable_run, 20000000, "burst4", "link", 4, 20, .batch = 7, .mtu = MTU},
+    {"wires-1-durable", stores, durable_run, 10000000, "burst", "wire", 1, 20, .batch = 25},
+    {"journal-1", at_once, journal_run, .connections = 0},
     {"links-lossy-0", beside_tcp, lossy_run, .loss_percent = 0},
     {"links-lossy-1", beside_tcp, lossy_run, .loss_percent = 1},
     {"links-lossy-5", beside_tcp, lossy_run, .loss_percent = 5},

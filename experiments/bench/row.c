@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUNDS_MAX 100
-
 double row_records_s(const struct row *row)
 {
     return row->elapsed_ns ? (double)row->records * 1e9 / (double)row->elapsed_ns : 0;
@@ -60,6 +58,7 @@ void row_json(FILE *json, const struct row *row)
         ECONOMY(X)
     }
 #undef X
+    row_disk_json(json, row);
     fprintf(json, "}\n");
     fflush(json);
 }
@@ -79,7 +78,7 @@ struct medians {
     struct economy economy;
 };
 
-static double median(double *values, unsigned count)
+double row_median(double *values, unsigned count)
 {
     qsort(values, count, sizeof *values, ascending);
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
@@ -102,8 +101,8 @@ static struct medians medians_of(const struct row *rows, unsigned count, const c
     }
     if (m.rounds == 0)
         return m;
-    m.records_s = median(rates, m.rounds);
-    m.cpu_us = median(costs, m.rounds);
+    m.records_s = row_median(rates, m.rounds);
+    m.cpu_us = row_median(costs, m.rounds);
     m.least = rates[0];
     m.most = rates[m.rounds - 1];
     return m;
@@ -187,6 +186,7 @@ void row_summary(FILE *table, FILE *json, const struct row *rows, unsigned count
                 variants[i], other.least, variants[i], other.most);
     }
     tell_economy(table, json, bench, &ours);
+    row_disk_summary(table, json, rows, count, variants[0]);
     fprintf(json, ",\"verified\":%s}\n", verified ? "true" : "false");
     fprintf(table, "\n");
     fflush(json);

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#define ROUNDS_MAX 100
+
 /* The host's own counters over a run, all its loops together but where the name says send: (field of the row,
  * metric of the host). */
 #define ECONOMY(X)                                                \
@@ -30,7 +32,10 @@
     X(link_back, "pure_link_received_total")                      \
     X(listen_datagrams, "pure_listen_datagrams_total")            \
     X(listen_dropped, "pure_listen_dropped_total")                \
-    X(listen_unopened, "pure_listen_unopened_total")
+    X(listen_unopened, "pure_listen_unopened_total")              \
+    X(fsyncs, "pure_journal_writes_total")                        \
+    X(journal_bytes, "pure_journal_written_bytes_total")          \
+    X(journal_frames, "pure_journal_frames_total")
 
 struct economy {
 #define X(field, metric) uint64_t field;
@@ -38,20 +43,31 @@ struct economy {
 #undef X
 };
 
+/* Of hosts with a store on the disk. */
+struct row_disk {
+    uint64_t bytes_s;       /* what the disk takes by itself, 1 MiB and a sync at a time; 0: no such row */
+    uint64_t framed_bytes;  /* of the records delivered, or of the events taken */
+    uint64_t beyond_bytes;  /* most seen waiting on the disk beyond the queues */
+    uint64_t event_p50_us;  /* journal at-1: one event by itself, in turns with */
+    uint64_t memory_p50_us; /* one event to an app that keeps nothing, and */
+    uint64_t bare_p50_us;   /* one bare write and sync of the same size */
+};
+
 struct row {
     const char *bench, *variant;
     unsigned round;          /* from 1 */
     uint64_t records;        /* that reached their last consumer; requests in webhook and front */
     uint64_t elapsed_ns;     /* from the first request until the last consumer had all */
-    uint64_t cpu_ns;         /* user + system of the measured process */
+    uint64_t cpu_ns;         /* user + system of what is measured: one process or two */
     uint64_t driver_cpu_ns;  /* of what drives it: not in cpu_ns */
     uint64_t packets;        /* datagrams that carried them, all that were sent; 0: none did */
     uint64_t retries;        /* requests of the driver that were answered 503 and sent again */
-    unsigned threads;        /* most seen in the measured process */
+    unsigned threads;        /* most seen in what is measured */
     unsigned name_threads;   /* those of them that look names up */
     bool verified;           /* counts, sums and order at the receivers are what they must be */
     uint64_t p50_us, p99_us; /* front: latency of a request */
     uint64_t garbage_s;      /* flood: datagrams a second, as sent */
+    struct row_disk disk;
     bool has_economy;
     struct economy economy;
 };
@@ -68,5 +84,12 @@ void row_json(FILE *json, const struct row *row);
  * ("vs_NAME", of records/s; "cpu_vs_NAME", of CPU per record). */
 void row_summary(FILE *table, FILE *json, const struct row *rows, unsigned count,
                  const char *const *variants);
+
+/* The parts of both that are about the journal: nothing without disk.bytes_s. */
+void row_disk_json(FILE *json, const struct row *row);
+void row_disk_summary(FILE *table, FILE *json, const struct row *rows, unsigned count, const char *variant);
+
+/* Sorts values[0, count); count is at least 1. */
+double row_median(double *values, unsigned count);
 
 #endif

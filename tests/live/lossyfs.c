@@ -606,6 +606,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     fs.root = (struct node){.directory = true, .mode = S_IFDIR | 0700};
     fs.session = fuse_session_new(&args, &operations, sizeof operations, NULL);
+    fuse_opt_free_args(&args);
     if (!fs.session || fuse_session_mount(fs.session, argv[1]) != 0) {
         fprintf(stderr, "lossyfs: cannot be mounted at %s\n", argv[1]);
         return 1;

@@ -156,6 +156,19 @@ static inline int run_on_file(struct fake *fake, const char *command, const char
 static const char *then_answer;      /* to a second request; NULL: none is taken */
 static const char *then_wanted = ""; /* what that request holds */
 
+/* Of the child: reads until that has come; ends it if the request ends before. */
+static inline void read_until(int peer, const char *wanted)
+{
+    char request[4096] = "";
+    size_t used = 0;
+    while (used + 1 < sizeof(request) && !strstr(request, wanted)) {
+        ssize_t size = recv(peer, request + used, sizeof(request) - 1 - used, 0);
+        if (size <= 0)
+            _exit(1);
+        used += (size_t)size;
+    }
+}
+
 static inline pid_t serve(const char *answer, uint16_t *port, const char *wanted)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -171,23 +184,13 @@ static inline pid_t serve(const char *answer, uint16_t *port, const char *wanted
         return child;
     }
     alarm(20); /* a client that never comes ends the child all the same */
-    char request[4096] = "";
-    size_t used = 0;
     int peer = accept(listener, NULL, NULL);
-    while (used + 1 < sizeof(request) && !strstr(request, wanted)) {
-        ssize_t size = recv(peer, request + used, sizeof(request) - 1 - used, 0);
-        if (size <= 0)
-            _exit(1);
-        used += (size_t)size;
-    }
+    read_until(peer, wanted);
     send(peer, answer, strlen(answer), MSG_NOSIGNAL);
     shutdown(peer, SHUT_WR);
     if (then_answer) {
         peer = accept(listener, NULL, NULL);
-        ssize_t size = recv(peer, request, sizeof(request) - 1, 0);
-        request[size > 0 ? size : 0] = '\0';
-        if (size <= 0 || !strstr(request, then_wanted))
-            _exit(1);
+        read_until(peer, then_wanted);
         send(peer, then_answer, strlen(then_answer), MSG_NOSIGNAL);
         shutdown(peer, SHUT_WR);
     }

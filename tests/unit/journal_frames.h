@@ -83,7 +83,8 @@ static inline struct section dead_section(uint64_t segment, struct span record)
 {
     return (struct section){
         .type = SECTION_DEAD,
-        .dead = {span_text("out"), 9, 1234, span_text("400 Bad Request"), segment, segment * 8, record},
+        .dead = {span_text("out"), 9, 1234, span_text("400 Bad Request"), segment, segment * 8,
+                 record.size > 0 ? (uint32_t)record.size : 77, record},
     };
 }
 

@@ -125,6 +125,25 @@ static void replay_and_drop_say_how_many(void **state)
     assert_string_equal(said, "1 dropped\n");
 }
 
+static void a_large_range_is_changed_part_by_part(void **state)
+{
+    (void)state;
+    char text[500], second[500], said[1000];
+    then_answer = reply(second, sizeof second, "{\"replayed\":2,\"failed\":[1300,1301]}");
+    then_wanted = "\r\n\r\n1205-18446744073709551615";
+    int status = run_against(reply(text, sizeof text, "{\"replayed\":1000,\"next\":1205}"), "\r\n\r\nall",
+                             said, sizeof said, "dead", "replay", "a.o", NULL);
+    then_answer = NULL;
+    assert_non_null(strstr(said, "1002 replayed\n"));
+    assert_non_null(strstr(said, "pure-host: 1300 could not be replayed: see the host's log\n"));
+    assert_non_null(strstr(said, "pure-host: 1301 could not be replayed"));
+    assert_int_equal(status, CLI_FAILED);
+    assert_int_equal(run_against(reply(text, sizeof text, "{\"dropped\":1,\"next\":0}"), "\r\n\r\nall", said,
+                                 sizeof said, "dead", "drop", "a.o", "all"),
+                     CLI_FAILED);
+    assert_non_null(strstr(said, "pure-host: the host's answer does not go on\n"));
+}
+
 static void what_is_named_and_not_there_is_a_failure(void **state)
 {
     (void)state;
@@ -156,6 +175,7 @@ int main(void)
         cmocka_unit_test(a_list_in_json_is_a_line_a_dead_letter),
         cmocka_unit_test(a_list_that_does_not_go_on_is_a_failure),
         cmocka_unit_test(replay_and_drop_say_how_many),
+        cmocka_unit_test(a_large_range_is_changed_part_by_part),
         cmocka_unit_test(what_is_named_and_not_there_is_a_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,7 @@ static void expect_dead(const struct section_dead *a, const struct section_dead 
     assert_int_equal(a->time_ms, b->time_ms);
     assert_int_equal(a->segment, b->segment);
     assert_int_equal(a->offset, b->offset);
+    assert_int_equal(a->bytes, b->bytes);
 }
 
 static void expect_section(const struct section *a, const struct section *b)
