@@ -115,7 +115,7 @@ static void thousands_of_records_behind_a_queue_of_64_kib(void **state)
 static void a_backlog_drains_through_ends_of_both_hosts(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 8; seed++) {
+    for (uint64_t seed = 1; seed <= 5; seed++) {
         add_hosts(seed, "queue = 16K\n");
         world_start(one);
         assert_int_equal(numbers_post_all(one, "a", (struct numbers){1, 2000, 200}, 100, PATIENCE_NS), 2000);
@@ -200,7 +200,7 @@ static void a_request_larger_than_the_backlog_is_refused(void **state)
 static void a_crash_while_segments_go_loses_nothing(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 12; seed++) {
+    for (uint64_t seed = 1; seed <= 6; seed++) {
         add_hosts(seed, "queue = 16K\n");
         struct sim_disk_policy disk = sim_disk_default;
         disk.unlink_undone = seed % 2 ? 500 : 0;
