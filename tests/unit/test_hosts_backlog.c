@@ -4,6 +4,7 @@
  *                           a ──cloud, wire──▶ two: c
  *                           a ──log, inner───▶ one: d         all of them /sim/ledger
  */
+#include "tests/unit/fewer.h"
 #include "tests/sim/ledgers.h"
 
 #include "host/host_private.h"
@@ -75,7 +76,7 @@ static void end_randomly(struct world_host *h, uint64_t seed)
 
 static void a_backlog_beyond_the_queue_outlives_restarts(const char *queue, size_t bytes)
 {
-    for (uint64_t seed = 1; seed <= 3; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(3); seed++) {
         add_hosts(seed, queue);
         world_start(one);
         uint64_t all = 0;
@@ -115,7 +116,7 @@ static void thousands_of_records_behind_a_queue_of_64_kib(void **state)
 static void a_backlog_drains_through_ends_of_both_hosts(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 5; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(5); seed++) {
         add_hosts(seed, "queue = 16K\n");
         world_start(one);
         assert_int_equal(numbers_post_all(one, "a", (struct numbers){1, 2000, 200}, 100, PATIENCE_NS), 2000);
@@ -200,7 +201,7 @@ static void a_request_larger_than_the_backlog_is_refused(void **state)
 static void a_crash_while_segments_go_loses_nothing(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 6; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(6); seed++) {
         add_hosts(seed, "queue = 16K\n");
         struct sim_disk_policy disk = sim_disk_default;
         disk.unlink_undone = seed % 2 ? 500 : 0;
