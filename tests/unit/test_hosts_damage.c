@@ -5,6 +5,7 @@
  *                           src ──cloud, wire──▶ two: w      all three receivers are tallies
  *                           src ──log, inner───▶ one: i
  */
+#include "tests/unit/fewer.h"
 #include "tests/sim/ledgers.h"
 
 #include "host/host_private.h"
@@ -142,7 +143,7 @@ static void assert_damage_is_said(const char *path)
 
 static void harm_in_the_middle(enum harm how, size_t size)
 {
-    for (uint64_t seed = 1; seed <= 5; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(5); seed++) {
         open_hosts(seed);
         char path[64];
         assert_true(store_segment(one, 2 + (unsigned)seed % 3, path));
@@ -177,7 +178,7 @@ static void garbage_costs_what_it_lies_over(void **state)
 static void a_file_cut_short_costs_what_was_behind(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 5; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(5); seed++) {
         open_hosts(seed);
         char path[64];
         assert_true(store_segment(one, 2 + (unsigned)seed % 3, path));
@@ -206,7 +207,7 @@ static void a_segment_that_is_gone_costs_its_records(void **state)
 static void several_places_at_once(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 5; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(5); seed++) {
         open_hosts(seed);
         for (unsigned i = 0; i < 5; i++) {
             char path[64];
