@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #define ACK_FRAME_BYTES 4096 /* more than a frame that only says what is stored */
+#define LETTER_BYTES    512  /* more than what a snapshot says of a dead letter */
 
 typedef unsigned long long ull;
 
@@ -189,7 +190,19 @@ void app_journal_commit(struct owned_app *a, bool marked)
 bool app_journal_room(struct owned_app *a)
 {
     struct app_journal *j = &a->journal;
-    return !j->on || j->failed || journal_room(j->options.writer, &j->room);
+    if (!j->on)
+        return true;
+    bool room = j->failed || journal_room(j->options.writer, &j->room);
+    int condition = atomic_load_explicit(&j->options.writer->condition, memory_order_relaxed);
+    atomic_store_explicit(&a->entry.report.store_full, !room && condition == JOURNAL_FULL,
+                          memory_order_relaxed);
+    return room;
+}
+
+void app_journal_hurry(struct owned_app *a)
+{
+    if (a->journal.on && !a->journal.failed)
+        journal_hurry(a->journal.options.writer);
 }
 
 static void room_came(struct journal_waiter *waiter)
@@ -256,18 +269,41 @@ static void frame_snapshot(struct owned_app *a)
     put_state(a, frames);
 }
 
+/* No less than the frame will have. */
+static size_t snapshot_bytes(const struct owned_app *a)
+{
+    const struct app_journal *j = &a->journal;
+    size_t cursor = sizeof(struct section_cursor) + JOURNAL_NAME_MAX, outputs = 0;
+    for (const struct journal_output *o = j->outputs; o; o = o->next)
+        outputs += 2 * JOURNAL_NAME_MAX + (size_t)o->dead.letters.count * LETTER_BYTES;
+    return ACK_FRAME_BYTES + j->snapshot.size + (a->intake.streams.count + a->inner_count) * cursor +
+           a->intake.keys.count * sizeof(struct section_key) + outputs;
+}
+
+/* Whether a frame may be added that lets segments go: on a full disk as far as the reserve goes. */
+static bool may_frame(struct owned_app *a, size_t bytes)
+{
+    struct app_journal *j = &a->journal;
+    return journal_room(j->options.writer, &j->room) || journal_reserve(j->options.writer, bytes);
+}
+
 /* Between turns: what the app has done is in frames. An app that is not whole (its module is gone, it is
  * suspended) has no snapshot; what it needs is held until it has one again. */
 static void snapshot(struct owned_app *a)
 {
     struct app_journal *j = &a->journal;
     assert(!j->framing);
+    if (!may_frame(a, ACK_FRAME_BYTES))
+        return;
     int error = take_state(a);
-    if (error == 0) {
+    bool fits = error < 0 || may_frame(a, snapshot_bytes(a));
+    if (error == 0 && fits) {
         frame_snapshot(a);
         error = commit_end(frames_of(j), counter_read(&a->entry.report.stored));
     }
     sink_dispose(&j->snapshot);
+    if (!fits)
+        return;
     j->snapshot_due = false;
     j->snapshot_begun = *j->options.begun;
     if (error < 0) {
@@ -279,10 +315,14 @@ static void snapshot(struct owned_app *a)
     join(a, false);
 }
 
+/* On a full disk, too: the segments that it lets go may be all that can be had. */
 static bool snapshot_is_due(const struct owned_app *a)
 {
     const struct app_journal *j = &a->journal;
-    return a->state.app && (j->snapshot_due || *j->options.begun - j->snapshot_begun >= SNAPSHOT_SEGMENTS);
+    uint64_t begun = *j->options.begun - j->snapshot_begun;
+    bool full = atomic_load_explicit(&j->options.writer->condition, memory_order_relaxed) == JOURNAL_FULL;
+    return a->state.app && !j->snapshot_filled && !j->snapshot_writing &&
+           (j->snapshot_due || begun >= SNAPSHOT_SEGMENTS || (full && begun > 0 && j->segment_count > 1));
 }
 
 /* --- what is to be done besides turns --- */
@@ -337,8 +377,7 @@ void app_journal_work(struct owned_app *a)
         return;
     if (j->acks_due)
         frame_acks(a);
-    if (!j->failed && snapshot_is_due(a) && !owned_app_suspended(a) &&
-        journal_room(j->options.writer, &j->room))
+    if (!j->failed && snapshot_is_due(a) && !owned_app_suspended(a))
         snapshot(a);
 }
 

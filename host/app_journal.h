@@ -113,6 +113,9 @@ void app_journal_events(struct owned_app *a, const struct events *events);
 /* Whether a turn may begin. If not, the app's task runs again when it may. */
 bool app_journal_room(struct owned_app *a);
 
+/* The app waits for what its last turns have sent: it does not wait for an interval. */
+void app_journal_hurry(struct owned_app *a);
+
 /* What is to be done besides turns: bringing records back, snapshots, acknowledgements. Once a round. */
 void app_journal_work(struct owned_app *a);
 

@@ -303,10 +303,13 @@ static void lose_in_segment(struct backlog *b, uint64_t number, const char *what
 {
     char name[SEGMENT_NAME_SIZE], why[sizeof name + 160];
     segment_name(b->read.segment, name);
-    if (b->read.damage_bytes > 0)
-        snprintf(why, sizeof why, "%s: offset %llu: %llu bytes are damaged", name, (ull)b->read.damage_offset,
-                 (ull)b->read.damage_bytes);
-    else
+    if (b->read.damage_bytes > 0) {
+        int error =
+            store_set_aside(b->options.store, b->read.segment, b->read.damage_offset, b->read.damage_bytes);
+        snprintf(why, sizeof why, "%s: offset %llu: %llu bytes are damaged (%s)", name,
+                 (ull)b->read.damage_offset, (ull)b->read.damage_bytes,
+                 error < 0 ? "they cannot be copied" : "a copy is in damaged");
+    } else
         snprintf(why, sizeof why, "%s: offset %llu: %s", name, (ull)b->read.offset, what);
     lose_to(b, number, why);
 }

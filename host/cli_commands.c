@@ -44,7 +44,8 @@ static void explain_opening(const struct config *config, const struct host_optio
 {
     unsigned problems = check_key(config, stderr) + check_apps(config, options, stderr);
     if (error != PE_CONFIG || problems == 0)
-        cli_fail(status_of(error), "%s%s", why, hint_on_listening(error));
+        cli_fail(status_of(error), "%s%s", why,
+                 strncmp(why, "cannot listen", strlen("cannot listen")) == 0 ? hint_on_listening(error) : "");
 }
 
 int cli_run(const struct cli_arguments *arguments, const struct host_options *options)

@@ -65,6 +65,8 @@ int cli_fsck(const struct cli_arguments *arguments, const struct host_options *o
     const char *directory = arguments->operands[0];
     struct fsck_report report = {0};
     int error = fsck_store(cli_files(options), directory, arguments->repair, print_line, NULL, &report);
+    if (error == 0 && report.segments == 0)
+        return cli_fail(CLI_FAILED, "%s: there is no store: not one segment", directory);
     if (error == 0 || error == PE_JOURNAL)
         return finish(directory, arguments->repair, error, &report);
     if (error == PE_JOURNAL_LOCKED)

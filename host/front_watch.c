@@ -10,6 +10,8 @@ const char *front_watch_refusal(const struct front *front, const struct front_ap
 {
     const struct app_report *report = &app->app->report;
     const struct inbox *inbox = &app->app->inbox;
+    if (atomic_load_explicit(&report->store_full, memory_order_relaxed))
+        return "the disk of the store is full";
     if (atomic_load_explicit(&report->condition, memory_order_relaxed) == APP_WAITING) {
         struct outlet *full = atomic_load_explicit(&report->waits_for, memory_order_relaxed);
         if (full && atomic_load_explicit(&full->report.state, memory_order_relaxed) != OUTLET_OK)

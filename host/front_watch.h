@@ -2,9 +2,9 @@
  * pays for it with the note of when it was in. An app is *stalled* if runs wait in its inbox and a whole
  * second went by without a result.
  *
- *     at a head      503 if the app waits for an output that does not deliver, or is stalled and waits for
- *                    room or has FRONT_CROWD runs before it: nothing of the request is taken
- *     at a look      an exchange whose app has not answered in time is given up on (client_give_up); when
+ *     at a head      503 if the app waits for space on the store's disk, or for an output that does not
+ * deliver, or is stalled and waits for room or has FRONT_CROWD runs before it: nothing of the request is
+ * taken at a look      an exchange whose app has not answered in time is given up on (client_give_up); when
  *                    connections run out, so are those that wait for a stalled app, above FRONT_CROWD */
 #ifndef PURE_HOST_FRONT_WATCH_H
 #define PURE_HOST_FRONT_WATCH_H

@@ -58,11 +58,16 @@ static void report_undelivered(struct host *h)
 {
     for (unsigned i = 0; i < h->registry.outlet_count; i++) {
         struct outlet *o = h->registry.outlets[i];
-        uint32_t records = record_queue_glance(&o->queue).held_records;
-        if (records > 0 && !h->apps[host_find_app(h, o->app)].journal.on)
+        uint32_t held = record_queue_glance(&o->queue).held_records;
+        bool journaled = h->apps[host_find_app(h, o->app)].journal.on;
+        uint64_t sent = counter_read(&o->report.sent), stored = counter_read(&o->report.stored);
+        if (journaled && sent > stored)
+            log_line(&front_thread(h)->log, LOG_NOTICE, "output %s.%s: %llu records wait in the store",
+                     o->app, o->output, (unsigned long long)(sent - stored));
+        else if (!journaled && held > 0)
             log_line(&front_thread(h)->log, LOG_WARNING,
                      "output %s.%s: %u records were not delivered; the store is memory, so they end here",
-                     o->app, o->output, records);
+                     o->app, o->output, held);
     }
 }
 

@@ -425,6 +425,8 @@ static bool run(struct task *task, uint64_t now_ns)
     bool was_full = waits_for_room(a);
     bool waiting = turn_waits(&a->turn) || was_full;
     see_waiting(a, waiting);
+    if (waiting)
+        app_journal_hurry(a);
     begin_budget(a, now_ns);
     bool more = take_turn(a, waiting);
     if (a->events > 0)

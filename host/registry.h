@@ -24,6 +24,7 @@ enum app_condition {
 struct app_report {
     _Atomic int condition;            /* enum app_condition */
     struct outlet *_Atomic waits_for; /* APP_WAITING: a full outlet */
+    _Atomic bool store_full;          /* its turns wait for space on the store's disk */
     _Atomic int error;                /* why it is suspended */
     _Atomic uint64_t stored;          /* events stored: the number of the last */
     _Atomic uint64_t turns;

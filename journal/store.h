@@ -154,6 +154,10 @@ bool store_take_removable(struct store *s, uint64_t *number);
 void store_removed(struct store *s, uint64_t number);
 void store_not_removed(struct store *s, uint64_t number);
 
+/* Damage that was found while the host runs: copies it to damaged/, as a start does with what it finds.
+ * Blocks; for what happens once in the life of a disk. 0 or a negative errno. */
+int store_set_aside(struct store *s, uint64_t number, uint64_t offset, uint64_t bytes);
+
 /* --- writers --- */
 
 uint64_t store_new_number(struct store *s);

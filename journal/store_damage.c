@@ -94,6 +94,13 @@ static int copy_aside(struct store *s, const struct segment *segment, const stru
     return error;
 }
 
+int store_set_aside(struct store *s, uint64_t number, uint64_t offset, uint64_t bytes)
+{
+    const struct segment segment = {.number = number};
+    const struct seal_hole hole = {offset, bytes};
+    return copy_aside(s, &segment, &hole);
+}
+
 /* --- reports --- */
 
 static bool take_hole(struct store *s, struct segment *segment, const struct survey *v,

@@ -194,12 +194,21 @@ static bool has_room(const struct journal_writer *w)
     return w->at + needs <= w->room || segments_ready(w, needs + HEADER_BYTES_MAX);
 }
 
+void journal_hurry(struct journal_writer *w)
+{
+    if (w->failure || w->due_ns == 0 || !(filling_frames(w)->size > 0 || w->members[filling(w)]))
+        return;
+    w->due_ns = 0;
+    want_round(w);
+}
+
 bool journal_room(struct journal_writer *w, struct journal_waiter *waiter)
 {
     if (w->failure || w->stopping)
         return false;
     if (has_room(w))
         return true;
+    journal_hurry(w); /* it is what has filled the room */
     if (!waiter->waiting) {
         waiter->waiting = true;
         waiter->next = w->waiters;

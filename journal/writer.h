@@ -152,6 +152,9 @@ bool journal_room(struct journal_writer *w, struct journal_waiter *waiter);
  * the rounds of tasks that wanted one before. */
 void journal_join(struct journal_writer *w, struct journal_member *member, uint64_t due_ns);
 
+/* Somebody waits for what is in the batch that fills: it is due now. */
+void journal_hurry(struct journal_writer *w);
+
 /* Whether a frame of so many bytes that lets a segment go may be added though journal_room says no. */
 bool journal_reserve(struct journal_writer *w, size_t bytes);
 

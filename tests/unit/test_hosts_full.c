@@ -127,6 +127,39 @@ static void restart_while_full(uint64_t bytes)
     }
 }
 
+/* What is full of segments that an app's newest snapshot is not in lets them go by a new one, which finds
+ * room where nothing else does; and publishers are told at once. */
+static void a_full_disk_takes_the_snapshots_that_free_it(void **state)
+{
+    (void)state;
+    open_hosts(2);
+    limit_disk(one, 2 << 20);
+    world_start(one);
+    uint64_t acked = fill(1);
+    world_kill(one);
+    limit_disk(one, sim_disk_used(one->disk) + 200 * 1024); /* not a whole segment */
+    world_start(one);
+    world_start(two);
+    assert_true(output_await(one, "a", "next", acked, PATIENCE_NS));
+    assert_true(output_await(one, "a", "cloud", acked, PATIENCE_NS));
+    uint64_t all = go_on(acked + 1, 200);
+    assert_all_have(all);
+    hosts_world_close(&world);
+}
+
+static void a_full_disk_refuses_publishers_at_once(void **state)
+{
+    (void)state;
+    open_hosts(3);
+    limit_disk(one, 2 << 20);
+    world_start(one);
+    uint64_t acked = fill(1);
+    sim_run_for(world.sim, 2 * NS_PER_S);
+    struct numbers next = {acked + 1, 1, 500};
+    assert_int_equal(numbers_post(one, "a", "other", next, 100 * NS_PER_MS), 503);
+    hosts_world_close(&world);
+}
+
 static void a_full_disk_survives_restarts(void **state)
 {
     (void)state;
@@ -337,6 +370,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_disk_holds_publishers_and_delivers_and_empties_itself),
+        cmocka_unit_test(a_full_disk_takes_the_snapshots_that_free_it),
+        cmocka_unit_test(a_full_disk_refuses_publishers_at_once),
         cmocka_unit_test(a_full_disk_survives_restarts),
         cmocka_unit_test(a_disk_full_to_its_last_block_survives_restarts),
         cmocka_unit_test(space_that_is_freed_by_others_is_enough),

@@ -438,9 +438,28 @@ static void a_new_process_goes_on_behind_the_old_one(void **state)
     world_close(&w);
 }
 
+/* What fills the room is on its way at once then, whatever its interval. */
+static void whoever_waits_for_room_does_not_wait_for_an_interval(void **state)
+{
+    (void)state;
+    struct writer_world w;
+    world_open(&w, 1, SEGMENT_BYTES_MIN);
+    world_run_ready(&w);
+    uint64_t began_ns = sim_now_ns(w.sim);
+    for (unsigned i = 0; i < 20; i++) {
+        while (!journal_room(&w.writer, &w.apps[0].waiter)) {
+            world_run(&w, NS_PER_MS);
+            assert_true(sim_now_ns(w.sim) < began_ns + 2 * NS_PER_S);
+        }
+        world_commit(&w.apps[0], 20 * KIB, sim_now_ns(w.sim) + 60 * NS_PER_S);
+    }
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whoever_waits_for_room_does_not_wait_for_an_interval),
         cmocka_unit_test(many_members_share_one_write),
         cmocka_unit_test(turns_go_on_while_a_write_is_under_way),
         cmocka_unit_test(frames_become_durable_in_order),
