@@ -31,7 +31,9 @@ static int64_t system_size(struct files *f, int fd)
 {
     (void)f;
     struct stat status;
-    return fstat(fd, &status) < 0 ? -errno : status.st_size;
+    if (fstat(fd, &status) < 0)
+        return -errno;
+    return S_ISREG(status.st_mode) ? status.st_size : -ENOTSUP;
 }
 
 static int64_t system_read(struct files *f, int fd, void *data, uint64_t size, uint64_t offset)

@@ -13,7 +13,7 @@ struct files_backend {
     /* `directory`: a descriptor, or AT_FDCWD. O_CLOEXEC is added. A descriptor. */
     int (*open)(struct files *f, int directory, const char *name, int flags, unsigned mode);
     int (*close)(struct files *f, int fd);
-    int64_t (*size)(struct files *f, int fd);
+    int64_t (*size)(struct files *f, int fd); /* -ENOTSUP: a directory, a pipe, a device */
     /* May be short at the end of the file only. */
     int64_t (*read)(struct files *f, int fd, void *data, uint64_t size, uint64_t offset);
     /* All of it, or an error. Durable after sync. */

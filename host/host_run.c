@@ -162,6 +162,7 @@ static int take_signals(struct host *h)
     sigset_t signals;
     hold_signals(&signals);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE: EFBIG is enough */
     h->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
     if (h->signal_fd < 0)
         return -errno;

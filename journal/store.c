@@ -61,6 +61,7 @@ int store_open_segment(const struct store *s, uint64_t number, int flags)
 {
     char name[SEGMENT_NAME_SIZE];
     segment_name(number, name);
+    flags |= O_NOFOLLOW | O_NONBLOCK;
     return s->options.files->backend->open(s->options.files, s->directory, name, flags, 0);
 }
 

@@ -18,12 +18,16 @@
 #include <stdlib.h>
 
 #define TRIM_LEAST (64u << 10) /* bytes behind a seal that are worth it */
+/* Up to here any file's number is one that is used. A higher one has to be proved by a frame: numbers end,
+ * and a file that somebody put there is not to use them up. */
+#define PLAIN_NUMBER_MAX (SEGMENT_NUMBER_MAX >> 1)
 
 struct found {
     uint64_t number;
     uint64_t bytes;
     uint64_t store; /* of its first valid frame; 0: there is none, or it cannot be read */
     bool moved;     /* there is none, and the first one is valid where another segment is */
+    bool foreign;   /* no file: a directory, a link, a pipe; or a number that no frame proves */
 };
 
 struct opening {
@@ -138,10 +142,8 @@ static int list_segments(struct opening *o)
     int error = files->backend->list(files, o->s->directory, take_name, o);
     if (error < 0)
         return error;
-    if (o->count > 0) {
+    if (o->count > 0)
         qsort(o->found, o->count, sizeof *o->found, by_number);
-        o->s->next_number = o->found[o->count - 1].number + 1;
-    }
     return o->error;
 }
 
@@ -187,10 +189,14 @@ static int look_at(struct store *s, struct found *found)
 {
     struct files *files = s->options.files;
     int fd = store_open_segment(s, found->number, O_RDONLY);
+    found->foreign = fd == -ELOOP;
     if (fd < 0)
         return 0; /* said when it is to be read */
     int64_t bytes = files->backend->size(files, fd);
     found->bytes = bytes > 0 ? (uint64_t)bytes : 0;
+    found->foreign = bytes == -ENOTSUP;
+    if (found->foreign)
+        return files->backend->close(files, fd);
     struct journal_frame frame;
     uint8_t *memory = NULL;
     int error = scan_frame_at(files, fd, 0, found->number, 0, &frame, &memory);
@@ -200,6 +206,7 @@ static int look_at(struct store *s, struct found *found)
         error = find_first(files, fd, found);
     if (error == 0 && found->store == 0)
         error = see_moved(files, fd, found);
+    found->foreign = found->store == 0 && found->number > PLAIN_NUMBER_MAX;
     free(memory);
     files->backend->close(files, fd);
     return error;
@@ -259,11 +266,16 @@ static int take_segments(struct opening *o)
     for (uint32_t i = 0; i < o->count; i++) {
         const struct found *found = &o->found[i];
         bool other = found->store != 0 && found->store != s->id;
-        if (other || found->moved) {
+        if (found->number <= PLAIN_NUMBER_MAX || found->store == s->id)
+            s->next_number = found->number + 1;
+        if (found->foreign || other || found->moved) {
             char name[SEGMENT_NAME_SIZE];
             segment_name(found->number, name);
             s->report.foreign_files++;
-            store_say(s, false, "%s: of another %s; left alone", name, other ? "store" : "name");
+            store_say(s, false, "%s: %s; left alone", name,
+                      found->foreign ? "not a segment"
+                      : other        ? "of another store"
+                                     : "of another name");
         } else if (store_insert(s, found->number, found->bytes) == NULL) {
             return -ENOMEM;
         }

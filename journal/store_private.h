@@ -19,6 +19,7 @@ void store_name_seal(struct store *s, struct journal_place place);
 
 void store_say(const struct store *s, bool serious, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* -ELOOP: there is a symbolic link of that name. It may be no regular file: then it has no size. */
 int store_open_segment(const struct store *s, uint64_t number,
                        int flags); /* a descriptor or a negative errno */
 

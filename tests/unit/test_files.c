@@ -51,6 +51,12 @@ static void a_file_is_made_once_with_its_mode_and_not_inherited(void **state)
     assert_int_equal(b->close(f, fd), -EBADF);
 }
 
+static void what_is_no_file_has_no_size(void **state)
+{
+    (void)state;
+    assert_int_equal(b->size(f, directory), -ENOTSUP);
+}
+
 static void bytes_are_read_where_they_were_written(void **state)
 {
     (void)state;
