@@ -51,7 +51,7 @@ struct front_body {
     uint64_t received; /* content bytes */
     /* where it goes */
     struct front_app *app;
-    uint64_t reserved; /* of its inbox */
+    uint64_t reserved;       /* of its inbox */
     enum dead_action action; /* SINK_RANGE; its output is in `source`, its content in `key` */
     /* content that is kept: a body in pieces; records that are not whole or too few to put */
     uint8_t *bytes;
@@ -61,6 +61,7 @@ struct front_body {
     uint64_t whole_records; /* … so many */
     uint64_t next;          /* number of the next record to put */
     uint64_t base;          /* how many the sender has been told are stored */
+    uint64_t asks;          /* as of a run; 0: the body has records */
     uint64_t left;          /* records to come by Pure-Count */
     uint8_t epoch[EPOCH_BYTES];
     uint8_t event_size, source_size, key_size;
@@ -136,7 +137,8 @@ void client_run(struct client *c);
 void client_result(struct client *c, uint32_t exchange, const struct run_result *result);
 
 /* The answer of its request for dead letters; `why`: of its error, or NULL. */
-void client_dead_result(struct client *c, uint32_t exchange, const struct run_result *result, const char *why);
+void client_dead_result(struct client *c, uint32_t exchange, const struct run_result *result,
+                        const char *why);
 
 /* Answers an exchange without the results it waits for; they find nobody. 503, for events 504: they may still
  * be stored. */
