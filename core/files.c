@@ -124,6 +124,12 @@ static int system_unlink(struct files *f, int directory, const char *name)
     return (int)result_of(unlinkat(directory, name, 0));
 }
 
+static int system_truncate(struct files *f, int fd, uint64_t size)
+{
+    (void)f;
+    return (int)result_of(TEMP_FAILURE_RETRY(ftruncate(fd, (off_t)size)));
+}
+
 /* flock belongs to the open file, not to the process as fcntl's locks do: another descriptor of the same file
  * that somebody here closes does not end it. */
 static int system_lock(struct files *f, int fd)
@@ -153,6 +159,7 @@ static const struct files_backend backend = {
     .make_directory = system_make_directory,
     .list = system_list,
     .unlink = system_unlink,
+    .truncate = system_truncate,
     .lock = system_lock,
     .space = system_space,
 };

@@ -27,6 +27,8 @@ struct files_backend {
     /* `each` of all names but "." and ".."; in no order; it must not call back. */
     int (*list)(struct files *f, int fd, void (*each)(void *context, const char *name), void *context);
     int (*unlink)(struct files *f, int directory, const char *name);
+    /* A file's bytes from `size` on are gone, and what was set aside there. Durable after sync. */
+    int (*truncate)(struct files *f, int fd, uint64_t size);
     int (*lock)(struct files *f, int fd); /* alone, until it is closed; -EWOULDBLOCK: somebody else has it */
     int (*space)(struct files *f, int fd, uint64_t *free_bytes); /* in the file system, for this user */
 };

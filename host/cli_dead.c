@@ -188,7 +188,8 @@ static int change(struct cli_running *running, const char *output, const struct 
     snprintf(path, sizeof(path), "/outputs/%s/dead/%s", output, verb);
     int status = change_part(running, &c, range->text);
     while (status == 0 && c.next > 0 && c.next <= range->last) {
-        snprintf(rest, sizeof(rest), "%llu-%llu", (unsigned long long)c.next, (unsigned long long)range->last);
+        snprintf(rest, sizeof(rest), "%llu-%llu", (unsigned long long)c.next,
+                 (unsigned long long)range->last);
         status = change_part(running, &c, rest);
     }
     if (status == 0 && c.count + c.failed == 0 && !range->all)

@@ -69,8 +69,7 @@ static struct routed find_in_output(const struct front *front, struct span path)
     static const struct {
         const char *path;
         enum route route;
-    } parts[] = {
-        {"/dead", ROUTE_DEAD}, {"/dead/replay", ROUTE_DEAD_REPLAY}, {"/dead/drop", ROUTE_DEAD_DROP}};
+    } parts[] = {{"/dead", ROUTE_DEAD}, {"/dead/replay", ROUTE_DEAD_REPLAY}, {"/dead/drop", ROUTE_DEAD_DROP}};
     struct routed to = {.route = ROUTE_NONE};
     const uint8_t *slash = path.size > 0 ? memchr(path.data, '/', path.size) : NULL;
     struct span name = span_of(path.data, slash ? (size_t)(slash - path.data) : 0);

@@ -9,7 +9,7 @@ enum route {
     ROUTE_NONE,
     ROUTE_NO_APP,    /* a path of an app that is not there */
     ROUTE_NO_OUTPUT, /* a path of an output of no app */
-    ROUTE_EVENTS, /* /apps/APP/events/EVENT */
+    ROUTE_EVENTS,    /* /apps/APP/events/EVENT */
     ROUTE_RECORDS,
     ROUTE_STATE,
     ROUTE_DEAD, /* /outputs/APP.OUTPUT/dead */

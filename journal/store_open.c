@@ -5,7 +5,8 @@
  *     left alone.
  *  3. HEADERs say where the seals are of segments that ended before.
  *  4. A segment whose seal is there is known by it. Any other is read, its damage copied aside, and a seal is
- *     written behind its last frame that counts, so that the next start need not read it again. */
+ *     written behind its last frame that counts, so that the next start need not read it again.
+ *  5. What was set aside behind a seal is given back. */
 #include "journal/store_private.h"
 
 #include <errno.h>
@@ -14,6 +15,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#define TRIM_LEAST (64u << 10) /* bytes behind a seal that are worth it */
 
 struct found {
     uint64_t number;
@@ -377,7 +380,30 @@ static int take_survey(struct store *s, struct segment *segment, struct survey *
     return error;
 }
 
-static int know(struct store *s, struct segment *segment)
+/* What was set aside behind the seal goes back to the disk, which may be full: then this is the space in
+ * which apps can say what they have delivered, so that segments go. It need not be durable. */
+static void trim(struct store *s, struct segment *segment)
+{
+    if (s->options.read_only || segment->unreadable || segment->named != segment->end || segment->end == 0 ||
+        segment->bytes - min_u64(segment->bytes, segment->end) < TRIM_LEAST)
+        return;
+    struct journal_frame frame;
+    uint8_t *memory;
+    if (read_frame(s, segment, segment->end, &frame, &memory) == 0 && frame.kind == FRAME_SEAL) {
+        struct files *files = s->options.files;
+        uint64_t end = segment->end + frame.size;
+        int fd = end < segment->bytes ? store_open_segment(s, segment->number, O_RDWR) : -1;
+        if (fd >= 0 && files->backend->truncate(files, fd, end) == 0) {
+            s->bytes -= segment->bytes - end;
+            segment->bytes = end;
+        }
+        if (fd >= 0)
+            files->backend->close(files, fd);
+    }
+    free(memory);
+}
+
+static int know_contents(struct store *s, struct segment *segment)
 {
     int known = know_by_seal(s, segment);
     if (known != 0) {
@@ -393,6 +419,14 @@ static int know(struct store *s, struct segment *segment)
     else
         error = take_survey(s, segment, &v);
     survey_dispose(&v);
+    return error;
+}
+
+static int know(struct store *s, struct segment *segment)
+{
+    int error = know_contents(s, segment);
+    if (error == 0)
+        trim(s, segment);
     return error;
 }
 

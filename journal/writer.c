@@ -343,7 +343,8 @@ static bool is_due(const struct journal_writer *w, uint64_t now_ns)
  * frames, too. */
 static bool find_place(struct journal_writer *w, uint64_t size)
 {
-    uint64_t end = w->at + size, in_new = size + HEADER_BYTES_MAX + JOURNAL_RESERVE_BYTES;
+    uint64_t end = w->at + size, in_new = size + HEADER_BYTES_MAX;
+    in_new += w->no_segment ? JOURNAL_SEAL_BYTES : JOURNAL_RESERVE_BYTES;
     if (end + JOURNAL_RESERVE_BYTES <= w->room)
         return true;
     if (segments_ready(w, in_new)) {
@@ -476,6 +477,8 @@ static bool is_waiting(const struct journal_writer *w)
 
 static void go_on_stopping(struct journal_writer *w)
 {
+    if (w->no_space && w->write_op.in_flight)
+        return; /* it is being tried again just now */
     if (w->no_space || (w->no_segment && !w->writing))
         give_up(w);
     if (w->writing || (is_waiting(w) && !w->failure))

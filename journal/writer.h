@@ -16,9 +16,9 @@
  * Its HEADER is the first frame of the first batch in it, so beginning a segment costs no write of its own;
  * the old one's SEAL is written at the same time. Is there no next one, as the disk is full, the batch waits
  * and the making is tried again each RETRY; apps that ask for room do not get it meanwhile. A write that
- * finds no space, or a read-only file system, is repeated unchanged. Any other failure of a write or a sync ends the store for good:
- * `failed` of all members, and of whoever joins later. A failed sync is never tried again: what the disk has
- * then, nobody knows; a new start finds out.
+ * finds no space, or a read-only file system, is repeated unchanged. Any other failure of a write or a sync
+ * ends the store for good: `failed` of all members, and of whoever joins later. A failed sync is never tried
+ * again: what the disk has then, nobody knows; a new start finds out.
  *
  * RESERVE bytes of each segment are for its seal, and for what lets segments go (what outputs have
  * delivered) while there is no next one: so a full disk empties itself. For the same end a start that finds
@@ -41,6 +41,10 @@
  * seal that is longer is written all the same, beyond what was set aside, if the disk has space. */
 #define JOURNAL_RESERVE_BYTES (128u << 10)
 #define JOURNAL_SEAL_BYTES    (JOURNAL_RESERVE_BYTES / 2)
+
+/* Of a segment that is made when there is no space for a whole one. Less than RESERVE: so much at least was
+ * free in the segment of the life before, and recovery gives it back. */
+#define JOURNAL_SMALL_BYTES (96u << 10)
 
 struct journal_writer;
 

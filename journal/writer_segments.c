@@ -51,6 +51,13 @@ static bool is_small(const struct journal_segments *s)
     return s->making.bytes < store_of(s)->options.segment_bytes;
 }
 
+/* A whole one, or an unlink, is tried again after that. */
+static void rest(const struct journal_segments *s)
+{
+    struct loop *loop = s->writer->options.loop;
+    timer_set(&loop->timers, &s->writer->retry, loop->now_ns + JOURNAL_RETRY_NS);
+}
+
 static void begin_making(struct journal_segments *s, uint64_t bytes);
 
 /* Without a current segment, even what frees space could not be written: a small one is better than none. */
@@ -139,6 +146,8 @@ static void name_synced(struct io_op *op, int result, bool more)
     s->making.step = MAKING_READY;
     if (!is_small(s))
         writer_has_space(s->writer, &s->writer->no_segment);
+    else /* the retry that was set may have passed while it was made */
+        rest(s);
     want_round(s);
 }
 
@@ -199,7 +208,7 @@ void segments_make(struct journal_writer *w, uint64_t bytes)
     if (m->step == MAKING_READY && m->bytes < bytes) {
         undo_making(s, 0);
     } else if (m->step == MAKING_NONE) {
-        m->least = max_u64(bytes, SEGMENT_BYTES_MIN);
+        m->least = max_u64(bytes, JOURNAL_SMALL_BYTES);
         begin_making(s, max_u64(bytes, w->options.store->options.segment_bytes));
     }
 }
@@ -354,7 +363,7 @@ static void removed(struct io_op *op, int result, bool more)
     } else {
         store_not_removed(store_of(s), number);
         s->removing.resting = true;
-        timer_set(&w->options.loop->timers, &w->retry, w->options.loop->now_ns + JOURNAL_RETRY_NS);
+        rest(s);
     }
     want_round(s);
 }

@@ -48,6 +48,12 @@ static void content_cut(struct content *c)
     c->size = 0;
 }
 
+static void content_shorten(struct content *c, uint64_t size)
+{
+    c->held = (size_t)min_u64(c->held, size);
+    c->size = min_u64(c->size, size);
+}
+
 void content_copy(struct content *to, const struct content *from)
 {
     content_cut(to);
@@ -170,6 +176,13 @@ void inode_cut(struct inode *inode)
         return;
     content_cut(&inode->now);
     add_change(inode, CHANGE_CUT, NULL, 0, 0);
+}
+
+void inode_shorten(struct inode *inode, uint64_t size)
+{
+    inode_settle(inode, 0, UINT64_MAX, NULL);
+    content_shorten(&inode->now, size);
+    content_shorten(&inode->safe, size);
 }
 
 void inode_set(struct inode *inode, const struct content *content)

@@ -115,6 +115,11 @@ static int files_unlink(struct files *f, int directory, const char *name)
     return from->directory ? disk_unlink(from, name) : -ENOTDIR;
 }
 
+static int files_truncate(struct files *f, int fd, uint64_t size)
+{
+    return disk_truncate(file_at(f, fd), size);
+}
+
 static int files_lock(struct files *f, int fd)
 {
     struct open_file *file = file_at(f, fd);
@@ -146,5 +151,6 @@ const struct files_backend disk_files_backend = {.open = files_open,
                                                  .make_directory = files_make_directory,
                                                  .list = files_list,
                                                  .unlink = files_unlink,
+                                                 .truncate = files_truncate,
                                                  .lock = files_lock,
                                                  .space = files_space};

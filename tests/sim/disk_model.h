@@ -99,6 +99,8 @@ void inode_release(struct inode *inode, bool use); /* freed with the last refere
 void inode_write(struct inode *inode, const void *data, size_t size, uint64_t offset);
 void inode_grow(struct inode *inode, uint64_t size);
 void inode_cut(struct inode *inode);
+/* This is durable, and so is all that was written before: a crash that undoes it only brings bytes back. */
+void inode_shorten(struct inode *inode, uint64_t size);
 /* Decides on what is not durable in the sectors of [from, to): it is durable then, or never will be. Of a
  * directory: its names are durable. `odds` NULL: all is there. */
 void inode_settle(struct inode *inode, uint64_t from, uint64_t to, const struct odds *odds);
@@ -130,6 +132,7 @@ int64_t disk_write(struct open_file *file, const void *data, uint64_t size, uint
 int disk_allocate(struct open_file *file, uint64_t size);
 int disk_sync(struct open_file *file);
 int disk_unlink(struct inode *directory, const char *name);
+int disk_truncate(struct open_file *file, uint64_t size);
 int disk_make_directory(struct inode *directory, const char *name);
 
 /* ---- disk_files.c ---- */

@@ -214,6 +214,16 @@ int disk_allocate(struct open_file *file, uint64_t size)
     return 0;
 }
 
+int disk_truncate(struct open_file *file, uint64_t size)
+{
+    if (!writable(file))
+        return -EBADF;
+    int error = refuse_whole(file->inode->disk, false);
+    if (error == 0)
+        inode_shorten(file->inode, size);
+    return error;
+}
+
 int disk_sync(struct open_file *file)
 {
     struct sim_disk *disk = file->inode->disk;

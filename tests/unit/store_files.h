@@ -199,6 +199,14 @@ static inline int memory_unlink(struct files *f, int directory, const char *name
     return 0;
 }
 
+static inline int memory_truncate(struct files *f, int fd, uint64_t size)
+{
+    struct memory_file *file = memory_at(f, fd);
+    assert(size <= file->size);
+    file->size = (size_t)size;
+    return 0;
+}
+
 static inline int memory_lock(struct files *f, int fd)
 {
     struct memory_file *file = memory_at(f, fd);
@@ -229,6 +237,7 @@ static inline void memory_init(struct memory_files *m)
                                                  .make_directory = memory_make_directory,
                                                  .list = memory_list,
                                                  .unlink = memory_unlink,
+                                                 .truncate = memory_truncate,
                                                  .lock = memory_lock,
                                                  .space = memory_space};
     *m = (struct memory_files){.files = {&backend}};

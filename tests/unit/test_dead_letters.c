@@ -546,6 +546,42 @@ static void snapshots_keep_letters_and_letters_their_segments(void **state)
     hosts_world_close(&world);
 }
 
+static bool journal_is_full(void *context)
+{
+    (void)context;
+    bool full = false;
+    for (unsigned i = 0; i < one->host->owner_count; i++)
+        full |= atomic_load(&one->host->journals[i].writer.condition) == JOURNAL_FULL;
+    return full;
+}
+
+static void on_a_full_disk_letters_can_be_dropped_which_frees_it(void **state)
+{
+    (void)state;
+    static char body[20001];
+    memset(body, ' ', sizeof body - 1);
+    open_hosts(1, "");
+    post(1, LARGE);
+    run_until_kept(1);
+    fill_segments(2, 30); /* the letter's is the only one that is kept */
+    struct sim_disk_policy policy = sim_disk_default;
+    policy.capacity_bytes = sim_disk_used(one->disk);
+    sim_disk_set(one->disk, &policy);
+    struct sim_connection *posts[30];
+    for (unsigned i = 0; i < ARRAY_SIZE(posts); i++) {
+        body[snprintf(body, sizeof body, "%u", 31 + i)] = ' ';
+        posts[i] = world_post(one, "/apps/src/events/e", NULL, body);
+        sim_run_for(world.sim, 10 * NS_PER_MS);
+    }
+    assert_int_equal(sim_run_until(world.sim, journal_is_full, NULL), SIM_DONE);
+    sim_run_for(world.sim, 3 * NS_PER_S);
+    assert_int_equal(world_status(posts[ARRAY_SIZE(posts) - 1]), 0);
+    expect(DROP, "1", 200, "{\"dropped\":1}\n");
+    sim_run_for(world.sim, 5 * NS_PER_S);
+    assert_int_equal(world_logged(one, "there is place on the disk again"), 1);
+    hosts_world_close(&world);
+}
+
 static void letters_whose_segment_is_missing_are_said_to_be_lost(void **state)
 {
     (void)state;
@@ -662,6 +698,7 @@ int main(void)
         cmocka_unit_test(a_letter_whose_record_is_damaged_stays_and_is_named),
         cmocka_unit_test(at_the_limit_an_output_rests_until_letters_are_gone),
         cmocka_unit_test(snapshots_keep_letters_and_letters_their_segments),
+        cmocka_unit_test(on_a_full_disk_letters_can_be_dropped_which_frees_it),
         cmocka_unit_test(letters_whose_segment_is_missing_are_said_to_be_lost),
         cmocka_unit_test(requests_that_cannot_be_are_refused),
         cmocka_unit_test(one_request_is_done_at_a_time),

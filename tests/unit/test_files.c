@@ -175,6 +175,22 @@ static void a_list_has_each_name_once_each_time(void **state)
     assert_int_equal(b->close(f, fd), 0);
 }
 
+static void what_is_cut_off_is_gone_and_the_rest_stays(void **state)
+{
+    (void)state;
+    char bytes[8] = "";
+    int a = make("cut");
+    assert_int_equal(b->write(f, a, "abcdef", 6, 0), 6);
+    assert_int_equal(b->truncate(f, a, 2), 0);
+    assert_int_equal(b->size(f, a), 2);
+    assert_int_equal(b->read(f, a, bytes, 6, 0), 2);
+    assert_string_equal(bytes, "ab");
+    int again = b->open(f, directory, "cut", O_RDONLY, 0);
+    assert_true(b->truncate(f, again, 1) < 0);
+    b->close(f, again);
+    b->close(f, a);
+}
+
 static void what_is_unlinked_is_gone(void **state)
 {
     (void)state;
@@ -251,6 +267,7 @@ int main(void)
         TEST(directories_are_made_and_synced),
         TEST(paths_need_no_directory),
         TEST(a_list_has_each_name_once_each_time),
+        TEST(what_is_cut_off_is_gone_and_the_rest_stays),
         TEST(what_is_unlinked_is_gone),
         TEST(a_lock_is_one_descriptors_until_it_is_closed),
         TEST(space_is_told),

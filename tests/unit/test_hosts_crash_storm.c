@@ -420,10 +420,11 @@ static void crashes_lose_double_and_reorder_nothing(void **state)
 
 /* What they found: that a start believed a cache which showed what a disk never got, after a write had failed
  * (534, 1456, 2411, 4067, 4416); that nobody tried again to make a segment when undoing the last try took
- * longer than the time until the next (4162, 6444). */
+ * longer than the time until the next (4162, 6444); that a stop closed a segment into which a write was just
+ * being tried again (10039, 17449). */
 static void seeds_that_failed_once(void **state)
 {
-    static const uint64_t seeds[] = {534, 1456, 2411, 4067, 4416, 4162, 6444};
+    static const uint64_t seeds[] = {534, 1456, 2411, 4067, 4416, 4162, 6444, 10039, 17449};
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(seeds); i++) {
         note_seed(seeds[i]);

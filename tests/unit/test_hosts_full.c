@@ -157,6 +157,24 @@ static void space_that_is_freed_by_others_is_enough(void **state)
     hosts_world_close(&world);
 }
 
+/* A start makes small segments first; on a slow disk that takes longer than the pause between tries. */
+static void space_on_a_slow_disk_is_noticed(void **state)
+{
+    (void)state;
+    open_hosts(7);
+    struct sim_disk_policy policy = sim_disk_default;
+    policy.sync_min_ns = policy.sync_max_ns = 2 * NS_PER_S;
+    policy.capacity_bytes = 200 << 10; /* not a whole one */
+    sim_disk_set(one->disk, &policy);
+    world_start(one);
+    sim_run_for(world.sim, 30 * NS_PER_S);
+    policy.capacity_bytes = 0;
+    sim_disk_set(one->disk, &policy);
+    sim_run_for(world.sim, 20 * NS_PER_S);
+    assert_int_equal(numbers_post_all(one, "a", (struct numbers){1, 1, 0}, 1, 20 * NS_PER_S), 1);
+    hosts_world_close(&world);
+}
+
 /* Both disks: the receiver cannot store, so it says nothing is stored; the sender keeps it. */
 static void a_receiver_with_a_full_disk_takes_nothing_and_loses_nothing(void **state)
 {
@@ -189,6 +207,38 @@ static void a_stop_with_a_full_disk_ends_in_time(void **state)
     (void)waits;
     assert_true(world_stop(one) < 5 * NS_PER_S);
     hosts_world_close(&world);
+}
+
+/* A file system that was remounted read-only, under a host that runs and under one that starts. */
+static void a_read_only_disk_delivers_and_loses_nothing(void **state)
+{
+    (void)state;
+    for (unsigned restart = 0; restart < 2; restart++) {
+        open_hosts(8 + restart);
+        world_start(one);
+        uint64_t acked = go_on(1, 500);
+        sim_run_for(world.sim, 3 * NS_PER_S);
+        if (restart)
+            assert_true(world_stop(one) < 5 * NS_PER_S);
+        struct sim_disk_policy policy = sim_disk_default;
+        policy.read_only = true;
+        sim_disk_set(one->disk, &policy);
+        if (restart)
+            world_start(one);
+        unsigned status = numbers_post(one, "a", NULL, (struct numbers){acked + 1, 1, 500}, PATIENCE_NS);
+        assert_true(status >= 500);
+        world_start(two);
+        assert_true(ledger_await(two, "b", acked, PATIENCE_NS));
+        assert_true(ledger_await(two, "c", acked, PATIENCE_NS));
+        assert_true(output_await(one, "a", "next", acked, PATIENCE_NS));
+        assert_true(world_stop(one) < 5 * NS_PER_S);
+        sim_disk_set(one->disk, &sim_disk_default);
+        world_start(one);
+        assert_true(ledger_is(one, "a", acked));
+        assert_all_have(go_on(acked + 1, 20));
+        assert_int_equal(world_logged(one, "lost"), 0);
+        hosts_world_close(&world);
+    }
 }
 
 /* --- failing --- */
@@ -289,8 +339,10 @@ int main(void)
         cmocka_unit_test(a_full_disk_survives_restarts),
         cmocka_unit_test(a_disk_full_to_its_last_block_survives_restarts),
         cmocka_unit_test(space_that_is_freed_by_others_is_enough),
+        cmocka_unit_test(space_on_a_slow_disk_is_noticed),
         cmocka_unit_test(a_receiver_with_a_full_disk_takes_nothing_and_loses_nothing),
         cmocka_unit_test(a_stop_with_a_full_disk_ends_in_time),
+        cmocka_unit_test(a_read_only_disk_delivers_and_loses_nothing),
         cmocka_unit_test(a_write_that_fails_suspends_and_says_so_and_goes_on_delivering),
         cmocka_unit_test(a_receiver_whose_disk_fails_gets_it_again),
         cmocka_unit_test(reads_that_fail_for_a_while_lose_nothing),

@@ -94,7 +94,8 @@ static void a_receiver_that_lost_its_store_goes_on_behind_what_it_acknowledged(v
         snprintf(line, sizeof line, "app dst: one/src/out is new here and begins behind record %llu\n",
                  (unsigned long long)base);
         assert_int_equal(world_logged(two, line), base > 0);
-        assert_int_equal(world_logged(two, "that are not here are lost"), 0); /* that is of a store that fell back */
+        assert_int_equal(world_logged(two, "that are not here are lost"),
+                         0); /* that is of a store that fell back */
         assert_int_equal(tally.records, RECORDS - base);
         assert_true(world_host_empty(one));
         hosts_world_close(&world);

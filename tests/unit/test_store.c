@@ -164,6 +164,30 @@ static void a_segment_without_a_seal_gets_one_and_headers_name_it(void **state)
     memory_dispose(&disk);
 }
 
+static void what_was_set_aside_behind_a_seal_is_given_back(void **state)
+{
+    (void)state;
+    struct memory_files disk;
+    memory_init(&disk);
+    struct build b = build_segment(&disk, 1, (struct journal_place){0, 0});
+    build_commit(&b, "app", 1, 1, 10);
+    build_batch(&b);
+    memory_resize(build_file(&b), SEGMENT_BYTES_MIN);
+    struct store s;
+    struct said said;
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(build_open(&s, &disk, &said), 0);
+        const struct memory_file *file = build_file(&b);
+        assert_true(file->size > b.at && file->size < b.at + 1024);
+        assert_int_equal(s.segments[0]->bytes, file->size);
+        assert_int_equal(s.bytes, file->size);
+        assert_int_equal(s.segments[0]->end, b.at);
+        store_close(&s);
+    }
+    build_end(&b);
+    memory_dispose(&disk);
+}
+
 static void an_end_that_no_seal_can_be_written_to_is_no_error(void **state)
 {
     (void)state;
@@ -481,6 +505,7 @@ int main(void)
         cmocka_unit_test(what_segments_hold_is_known_by_seals_or_by_reading),
         cmocka_unit_test(a_segment_with_a_seal_that_is_named_is_not_read),
         cmocka_unit_test(a_segment_without_a_seal_gets_one_and_headers_name_it),
+        cmocka_unit_test(what_was_set_aside_behind_a_seal_is_given_back),
         cmocka_unit_test(an_end_that_no_seal_can_be_written_to_is_no_error),
         cmocka_unit_test(an_unfinished_write_is_told_mildly_and_sealed_off),
         cmocka_unit_test(segments_that_were_never_written_are_removable),
