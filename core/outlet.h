@@ -64,8 +64,8 @@ struct outlet_dead {
 
 /* A store may have been put back to an older copy: then the receiver has records under numbers that this host
  * will give to others. So the deliverer of an outlet whose records are journaled asks, once in each life of
- * the host and before it sends any: does its receiver have more than `reach`, up to which records may have
- * been sent? What comes of it is durable before anything is sent:
+ * the host but for the store's first, and before it sends any: does its receiver have more than `reach`, up
+ * to which records may have been sent? What comes of it is durable before any behind that is sent:
  *
  *     ASKING -- it does not; the deliverer posts the producer --> AGREED -- noted --> CLEAR
  *     ASKING -- it does; the deliverer posts the producer --> OUTGROWN -- a new epoch is noted --> RENEWED
@@ -174,6 +174,14 @@ void outlet_stored(struct outlet *o, struct stream_position to);
 static inline enum outlet_contact_state outlet_contact(const struct outlet *o)
 {
     return (enum outlet_contact_state)atomic_load_explicit(&o->contact.state, memory_order_acquire);
+}
+
+/* Whether records may be sent: of what is not noted yet, those that may have been sent before in any case. */
+static inline bool outlet_may_send(const struct outlet *o)
+{
+    enum outlet_contact_state state = outlet_contact(o);
+    return state == OUTLET_CLEAR ||
+           (state == OUTLET_AGREED && o->queue.published_seen.records <= o->contact.reach);
 }
 
 /* ASKING: the receiver has answered. `agreed`: it has no more than may have been sent. */

@@ -234,7 +234,8 @@ int app_journal_add_output(struct owned_app *a, struct outlet *outlet, uint64_t 
     memcpy(o->backlog->epoch, o->epoch, EPOCH_BYTES);
     if (error == 0)
         error = backlog_start(o->backlog, sent, o->stored);
-    if (outlet->asks)
+    bool first_life = j->options.store->count == 0;
+    if (outlet->asks && !first_life) /* of a store that was just made there is no copy */
         backlog_ask(o->backlog, reach);
     *backlog = o->backlog;
     loop_want(a->loop, &a->task); /* what there is wants to be brought back */

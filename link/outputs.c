@@ -374,10 +374,11 @@ void outputs_stored(struct outputs *o, const struct frame_stored *frame, uint64_
     struct link_output *output = of_number(o, frame->stream);
     if (!output || !streaming(output))
         return;
-    int error = output->asking ? agree(output, frame->stored) : store(o, output, frame->stored);
+    bool asked = output->asking;
+    int error = asked ? agree(output, frame->stored) : store(o, output, frame->stored);
     if (error < 0)
         stop(o, output, error, false, now_ns);
-    else if (streaming(output) && send_stream_credit(&output->stream, frame->credit))
+    else if (streaming(output) && (send_stream_credit(&output->stream, frame->credit) || asked))
         line_up(o, output);
 }
 

@@ -45,7 +45,7 @@ uint64_t send_stream_fresh(const struct send_stream *s)
 {
     uint64_t published = s->outlet->queue.published_seen.bytes - s->origin.bytes;
     uint64_t end = min_u64(published, s->credit);
-    bool may = s->live && !s->broken && outlet_contact(s->outlet) == OUTLET_CLEAR;
+    bool may = s->live && !s->broken && outlet_may_send(s->outlet);
     return may && end > s->sent ? end - s->sent : 0;
 }
 

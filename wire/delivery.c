@@ -309,6 +309,10 @@ static void settle_question(struct wire *w, uint64_t now_ns, const struct wire_f
         return;
     if (a->status == 409 && span_is(span_text(a->pure_error), "rolled-back")) {
         outgrown(w, a);
+    } else if (is_refusal(w, a->status)) { /* records would be refused, too: so is the first of them */
+        struct wire_flight first = {.batch = batch_single(&w->outlet.queue, w->outlet.queue.freed)};
+        see_refusal(w, &first, a);
+        delivery_failed(w, now_ns, pure_failure_of(w, a), a);
     } else if (!answer_success(a) || !a->has_stored || a->stored < freed || a->stored > most) {
         delivery_failed(w, now_ns, pure_failure_of(w, a), a);
     } else {

@@ -239,7 +239,7 @@ static bool waiting_records(struct wire *w)
 /* Whether records have to wait for what the receiver, and then the owner, says. */
 static bool unclear(const struct wire *w)
 {
-    return w->mode == WIRE_PURE && outlet_contact(&w->outlet) != OUTLET_CLEAR;
+    return w->mode == WIRE_PURE && !outlet_may_send(&w->outlet);
 }
 
 static bool may_send(const struct wire *w)

@@ -183,6 +183,33 @@ static void crashes_while_it_finds_out_lose_and_double_nothing(void **state)
     }
 }
 
+/* The copy was made while half of what was sent lay in the queue: that half is no more than what is known. */
+static void what_was_not_answered_when_the_copy_was_made_is_not_doubled(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        open_hosts(seed);
+        post(1, 50);
+        await_stored(50);
+        sim_run_for(world.sim, 3 * NS_PER_S);
+        world_kill(two);
+        post(51, 50 + 100 * seed); /* more than the queue holds, too */
+        struct sim_disk_copy *copy = sim_disk_save(one->disk);
+        world_start(two);
+        post(101 + 100 * seed, 100);
+        ASSERT_GIVEN({1, 200 + 100 * seed});
+        world_kill(one);
+        sim_disk_restore(one->disk, copy);
+        sim_disk_copy_free(copy);
+        world_start(one);
+        if (seed % 2)
+            sim_run_for(world.sim, seed * 20 * NS_PER_MS), world_crash(one), world_start(one);
+        post(OTHERS + 1, 30);
+        ASSERT_GIVEN({1, 200 + 100 * seed}, {OTHERS + 1, 30});
+        hosts_world_close(&world);
+    }
+}
+
 /* Each time the stream has an epoch that it never had. */
 static void it_may_be_put_back_again(void **state)
 {
@@ -237,6 +264,7 @@ int main(void)
         cmocka_unit_test(what_a_sender_sends_after_it_was_put_back_arrives_once),
         cmocka_unit_test(nor_do_restarts_before_it_meets_the_receiver_hide_it),
         cmocka_unit_test(crashes_while_it_finds_out_lose_and_double_nothing),
+        cmocka_unit_test(what_was_not_answered_when_the_copy_was_made_is_not_doubled),
         cmocka_unit_test(it_may_be_put_back_again),
         cmocka_unit_test(ordinary_restarts_are_not_taken_for_it),
     };
