@@ -9,6 +9,7 @@
  *  5. What was set aside behind a seal is given back. */
 #include "journal/store_private.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,6 +23,7 @@ struct found {
     uint64_t number;
     uint64_t bytes;
     uint64_t store; /* of its first valid frame; 0: there is none, or it cannot be read */
+    bool moved;     /* there is none, and the first one is valid where another segment is */
 };
 
 struct opening {
@@ -162,6 +164,25 @@ static int find_first(struct files *files, int fd, struct found *found)
     return error == -ENOMEM ? error : 0;
 }
 
+/* Whether it begins with a frame that would be valid in another segment. 0 or -ENOMEM. */
+static int see_moved(struct files *files, int fd, struct found *found)
+{
+    uint8_t head[FRAME_HEAD];
+    if (files->backend->read(files, fd, head, sizeof head, 0) != (int64_t)sizeof head)
+        return 0;
+    uint64_t number;
+    memcpy(&number, head + 24, sizeof number);
+    number = le64toh(number);
+    if (number == found->number)
+        return 0;
+    struct journal_frame frame;
+    uint8_t *memory = NULL;
+    int error = scan_frame_at(files, fd, 0, number, 0, &frame, &memory);
+    found->moved = error == 0;
+    free(memory);
+    return error == -ENOMEM ? error : 0;
+}
+
 static int look_at(struct store *s, struct found *found)
 {
     struct files *files = s->options.files;
@@ -177,6 +198,8 @@ static int look_at(struct store *s, struct found *found)
         found->store = frame.store;
     else if (error != -ENOMEM)
         error = find_first(files, fd, found);
+    if (error == 0 && found->store == 0)
+        error = see_moved(files, fd, found);
     free(memory);
     files->backend->close(files, fd);
     return error;
@@ -235,11 +258,12 @@ static int take_segments(struct opening *o)
     struct store *s = o->s;
     for (uint32_t i = 0; i < o->count; i++) {
         const struct found *found = &o->found[i];
-        if (found->store != 0 && found->store != s->id) {
+        bool other = found->store != 0 && found->store != s->id;
+        if (other || found->moved) {
             char name[SEGMENT_NAME_SIZE];
             segment_name(found->number, name);
             s->report.foreign_files++;
-            store_say(s, false, "%s: of another store; left alone", name);
+            store_say(s, false, "%s: of another %s; left alone", name, other ? "store" : "name");
         } else if (store_insert(s, found->number, found->bytes) == NULL) {
             return -ENOMEM;
         }

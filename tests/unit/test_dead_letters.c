@@ -4,6 +4,7 @@
  *
  * dst's inbox is small, so records of LARGE bytes are refused (413); others are not. Both hosts have disks.
  * The text of each record is its number, and then spaces. */
+#include "tests/unit/fewer.h"
 #include "tests/sim/hosts_world.h"
 
 #include "host/host_private.h"
@@ -16,7 +17,7 @@
 
 #define LARGE  40000
 #define SMALL  20
-#define SEEDS  60
+#define SEEDS  FEWER(60)
 #define DEAD   "/outputs/src.out/dead"
 #define REPLAY DEAD "/replay"
 #define DROP   DEAD "/drop"

@@ -4,6 +4,7 @@
  *                           a ──cloud, wire──▶ two: c
  *                           a ──log, inner───▶ one: d         all of them /sim/ledger
  */
+#include "tests/unit/fewer.h"
 #include "tests/sim/ledgers.h"
 
 #include "host/host_private.h"
@@ -75,7 +76,7 @@ static void end_randomly(struct world_host *h, uint64_t seed)
 
 static void a_backlog_beyond_the_queue_outlives_restarts(const char *queue, size_t bytes)
 {
-    for (uint64_t seed = 1; seed <= 3; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(3); seed++) {
         add_hosts(seed, queue);
         world_start(one);
         uint64_t all = 0;
@@ -115,7 +116,7 @@ static void thousands_of_records_behind_a_queue_of_64_kib(void **state)
 static void a_backlog_drains_through_ends_of_both_hosts(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 8; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(5); seed++) {
         add_hosts(seed, "queue = 16K\n");
         world_start(one);
         assert_int_equal(numbers_post_all(one, "a", (struct numbers){1, 2000, 200}, 100, PATIENCE_NS), 2000);
@@ -177,6 +178,22 @@ static void without_a_backlog_the_queue_alone_counts(void **state)
     a_full_backlog_makes_the_app_wait("queue = 64K\nbacklog = 0\n", 64 * 1024 / 2 / 512, 64 * 1024 / 500);
 }
 
+/* What can never have room is refused, and the app goes on; what has just room is taken. */
+static void a_request_larger_than_the_backlog_is_refused(void **state)
+{
+    (void)state;
+    add_hosts(2, "queue = 16K\nbacklog = 64K\n");
+    world_start(one);
+    unsigned status = numbers_post(one, "a", NULL, (struct numbers){1, 200, 500}, PATIENCE_NS);
+    assert_true(status >= 400 && status != 503);
+    assert_true(ledger_is(one, "a", 0));
+    assert_int_equal(numbers_post(one, "a", NULL, (struct numbers){1, 100, 500}, PATIENCE_NS), 200);
+    assert_true(world_within_limits(one));
+    world_start(two);
+    assert_all_have(100);
+    hosts_world_close(&world);
+}
+
 /* --- segments go, and never too early --- */
 
 /* Whatever of its unlinks a crash undoes, and whenever it comes: no record is delivered twice, none is lost.
@@ -184,7 +201,7 @@ static void without_a_backlog_the_queue_alone_counts(void **state)
 static void a_crash_while_segments_go_loses_nothing(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 12; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(6); seed++) {
         add_hosts(seed, "queue = 16K\n");
         struct sim_disk_policy disk = sim_disk_default;
         disk.unlink_undone = seed % 2 ? 500 : 0;
@@ -245,6 +262,7 @@ int main(void)
         cmocka_unit_test(a_backlog_drains_through_ends_of_both_hosts),
         cmocka_unit_test(the_app_goes_on_until_its_backlog_is_full),
         cmocka_unit_test(without_a_backlog_the_queue_alone_counts),
+        cmocka_unit_test(a_request_larger_than_the_backlog_is_refused),
         cmocka_unit_test(a_crash_while_segments_go_loses_nothing),
         cmocka_unit_test(a_store_in_use_does_not_grow),
     };

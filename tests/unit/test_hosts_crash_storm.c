@@ -11,6 +11,7 @@
  * everything is everywhere.
  *
  *     test_hosts_crash_storm [FIRST [SEEDS]] */
+#include "tests/unit/fewer.h"
 #include "tests/sim/hosts_world.h"
 
 #include "host/host_private.h"
@@ -28,7 +29,7 @@
 #define STEP_MAX_NS (20 * NS_PER_MS)
 #define SETTLE_NS   (600 * NS_PER_S)
 #define BODY_BYTES  (LINES_MAX * 4096)
-#define SEEDS       60
+#define SEEDS       FEWER(60)
 
 static uint64_t first_seed = 1, seed_count = SEEDS;
 
@@ -409,7 +410,7 @@ static void crashes_lose_double_and_reorder_nothing(void **state)
            (unsigned long long)seed_count, (unsigned long long)felt.crashes, (unsigned long long)felt.kills,
            (unsigned long long)felt.stops, (unsigned long long)felt.failures,
            (unsigned long long)felt.repeats);
-    if (seed_count < SEEDS)
+    if (seed_count < 60)
         return;
     assert_true(felt.crashes > seed_count / 2);
     assert_true(felt.kills > seed_count / 4);

@@ -4,6 +4,7 @@
  *                           a ──cloud, wire──▶ two: c
  *                           a ──log, inner───▶ one: d         all of them /sim/ledger
  */
+#include "tests/unit/fewer.h"
 #include "tests/sim/ledgers.h"
 
 #include "host/host_private.h"
@@ -77,7 +78,7 @@ static uint64_t go_on(uint64_t from, uint64_t count)
 static void a_full_disk_holds_publishers_and_delivers_and_empties_itself(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 4; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(4); seed++) {
         open_hosts(seed);
         limit_disk(one, 3 << 20);
         world_start(one);
@@ -96,7 +97,7 @@ static void a_full_disk_holds_publishers_and_delivers_and_empties_itself(void **
 
 static void restart_while_full(uint64_t bytes)
 {
-    for (uint64_t seed = 1; seed <= 6; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(6); seed++) {
         open_hosts(seed);
         limit_disk(one, bytes);
         world_start(one);
@@ -253,7 +254,7 @@ static void fail_writes(struct world_host *h)
 static void a_write_that_fails_suspends_and_says_so_and_goes_on_delivering(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 4; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(4); seed++) {
         open_hosts(seed);
         world_start(one);
         uint64_t acked = go_on(1, 20);
@@ -293,7 +294,7 @@ static void a_write_that_fails_suspends_and_says_so_and_goes_on_delivering(void 
 static void a_receiver_whose_disk_fails_gets_it_again(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 4; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(4); seed++) {
         open_hosts(seed);
         world_start(one);
         world_start(two);

@@ -328,6 +328,47 @@ static void an_app_without_its_module_delivers_its_backlog(void **state)
     hosts_world_close(&world);
 }
 
+/* --- a receiver's store from a backup --- */
+
+/* It lacks 100 records that its sender has let go: both streams say so, once each, and go on behind them. */
+static void a_receiver_put_back_says_what_it_lacks(void **state)
+{
+    (void)state;
+    struct tally link, wire;
+    memset(&link, 0, sizeof link);
+    memset(&wire, 0, sizeof wire);
+    open_hosts(1);
+    snprintf(two->text, sizeof two->text,
+             "segment = 256K\nlink = 0.0.0.0:7071\n"
+             "[app b]\nmodule = /sim/dst\narg = " WORLD_TALLY "\n"
+             "[app c]\nmodule = /sim/dst\narg = " WORLD_TALLY "\n"
+             "[peer one]\nkey = %s\napps = b\n",
+             (void *)&link, (void *)&wire, world.keys[0]);
+    world_start(one);
+    world_start(two);
+    posted = 0;
+    post(100);
+    assert_true(output_await(one, "a", "next", 100, PATIENCE_NS));
+    assert_true(output_await(one, "a", "cloud", 100, PATIENCE_NS));
+    sim_run_for(world.sim, 40 * NS_PER_S);
+    struct sim_disk_copy *copy = sim_disk_save(two->disk);
+    post(100);
+    assert_true(output_await(one, "a", "next", 200, PATIENCE_NS));
+    assert_true(output_await(one, "a", "cloud", 200, PATIENCE_NS));
+    assert_true(world_stop(two) < 5 * NS_PER_S);
+    sim_disk_restore(two->disk, copy);
+    sim_disk_copy_free(copy);
+    world_start(two);
+    post(100);
+    assert_true(tally_await(&world, &link, 300, PATIENCE_NS));
+    assert_true(tally_await(&world, &wire, 300, PATIENCE_NS));
+    assert_int_equal(tally_not_once(&link, 1, 300), 0);
+    assert_int_equal(tally_not_once(&wire, 1, 300), 0);
+    sim_run_for(world.sim, NS_PER_S);
+    assert_int_equal(world_logged(two, "up to 200 that are not here are lost"), 2);
+    hosts_world_close(&world);
+}
+
 /* --- snapshots --- */
 
 static void a_large_state_over_many_segments(void **state)
@@ -438,6 +479,7 @@ int main(void)
         cmocka_unit_test(durability_may_change),
         cmocka_unit_test(memory_beside_journal),
         cmocka_unit_test(an_app_without_its_module_delivers_its_backlog),
+        cmocka_unit_test(a_receiver_put_back_says_what_it_lacks),
         cmocka_unit_test(a_large_state_over_many_segments),
         cmocka_unit_test(a_start_replays_what_is_behind_the_last_snapshot_only),
         cmocka_unit_test(damaged_snapshots_cost_no_state_while_the_commits_are_there),

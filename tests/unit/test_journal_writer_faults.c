@@ -1,4 +1,5 @@
 /* The writer on disks that are full, slow, failing, or lose their power; and stopping in every state. */
+#include "tests/unit/fewer.h"
 #include "tests/unit/writer_world.h"
 
 #include "core/error.h"
@@ -6,7 +7,7 @@
 #include <errno.h>
 
 #define KIB         1024
-#define CRASH_SEEDS 200
+#define CRASH_SEEDS FEWER(200)
 
 /* Commits until there is no room any more. */
 static void fill_up(struct writer_world *w, size_t bytes)
@@ -305,7 +306,7 @@ static void a_disk_that_becomes_read_only_goes_on_when_it_is_not(void **state)
 static void nothing_is_left_of_segments_that_could_not_be_made(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 50; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(50); seed++) {
         struct writer_world w;
         world_open(&w, seed, WORLD_SEGMENT);
         w.policy.no_space = 600;
@@ -439,7 +440,7 @@ static void a_stop_gives_up_what_finds_no_segment(void **state)
 static void it_stops_at_any_moment(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 300; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(300); seed++) {
         struct writer_world w;
         world_open(&w, seed, WORLD_SEGMENT);
         struct random *r = sim_random(w.sim);
@@ -464,7 +465,7 @@ static void it_stops_at_any_moment(void **state)
 static void it_stops_on_a_disk_that_is_full_or_failing(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 300; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(300); seed++) {
         struct writer_world w;
         world_open(&w, seed, WORLD_SEGMENT);
         struct random *r = sim_random(w.sim);
