@@ -30,6 +30,7 @@
     X(PE_NO_ROOM, "the receiver has no room for it at the moment")                  \
     X(PE_STREAM_GAP, "records are missing before these")                            \
     X(PE_STREAM_RETIRED, "the stream's epoch has been replaced by a newer one")     \
+    X(PE_STREAM_ROLLED_BACK, "the sender's store is older than what it has sent")   \
     X(PE_NOT_AUTHENTIC, "not authentic")                                            \
     X(PE_REPLAYED, "seen before, or too old to tell")                               \
     X(PE_EXPIRED, "the session is too old")                                         \

@@ -64,6 +64,36 @@ void outlet_stored(struct outlet *o, struct stream_position to)
         board_post(o->producer, o->producer_slot);
 }
 
+static void set_contact(struct outlet *o, enum outlet_contact_state state)
+{
+    atomic_store_explicit(&o->contact.state, state, memory_order_release);
+}
+
+void outlet_contact_answered(struct outlet *o, bool agreed)
+{
+    assert(outlet_contact(o) == OUTLET_ASKING);
+    set_contact(o, agreed ? OUTLET_AGREED : OUTLET_OUTGROWN);
+    board_post(o->producer, o->producer_slot);
+}
+
+void outlet_contact_noted(struct outlet *o, const uint8_t *epoch)
+{
+    if (epoch)
+        memcpy(o->contact.epoch, epoch, OUTLET_EPOCH_BYTES);
+    set_contact(o, epoch ? OUTLET_RENEWED : OUTLET_CLEAR);
+    board_post(o->consumer, o->consumer_slot);
+}
+
+bool outlet_contact_renewed(struct outlet *o, uint8_t epoch[OUTLET_EPOCH_BYTES])
+{
+    if (outlet_contact(o) != OUTLET_RENEWED)
+        return false;
+    memcpy(epoch, o->contact.epoch, OUTLET_EPOCH_BYTES);
+    o->contact.common = o->contact.reach;
+    set_contact(o, OUTLET_CLEAR);
+    return true;
+}
+
 void outlet_report(struct outlet *o, enum outlet_state state, int error, const char *text, uint64_t wall_ms)
 {
     struct outlet_report *r = &o->report;

@@ -62,6 +62,33 @@ struct outlet_dead {
     char reason[OUTLET_REASON_MAX];    /* what that said, for people; printable */
 };
 
+/* A store may have been put back to an older copy: then the receiver has records under numbers that this host
+ * will give to others. So the deliverer of an outlet whose records are journaled asks, once in each life of
+ * the host but for the store's first, and before it sends any: does its receiver have more than `reach`, up
+ * to which records may have been sent? What comes of it is durable before any behind that is sent:
+ *
+ *     ASKING -- it does not; the deliverer posts the producer --> AGREED -- noted --> CLEAR
+ *     ASKING -- it does; the deliverer posts the producer --> OUTGROWN -- a new epoch is noted --> RENEWED
+ *     RENEWED -- the deliverer goes on under it --> CLEAR
+ *
+ * The fields are the writer's of the last step. */
+enum outlet_contact_state {
+    OUTLET_CLEAR, /* records may be sent */
+    OUTLET_ASKING,
+    OUTLET_AGREED,
+    OUTLET_OUTGROWN,
+    OUTLET_RENEWED,
+};
+
+#define OUTLET_EPOCH_BYTES 16
+
+struct outlet_contact {
+    _Atomic int state;                 /* enum outlet_contact_state: stored with release, read with acquire */
+    uint64_t reach;                    /* a record's number. Set before loops run */
+    uint64_t common;                   /* the deliverer's: as outlet_base */
+    uint8_t epoch[OUTLET_EPOCH_BYTES]; /* from RENEWED on: the stream's */
+};
+
 struct outlet {
     struct record_queue queue;
     const char *kind; /* "wire", "link", "inner" */
@@ -69,6 +96,7 @@ struct outlet {
     char output[OUTLET_NAME_MAX];
     uint32_t max_record; /* bytes */
     bool keeps_dead;     /* the producer's owner answers `dead`; else it is not asked. Set before loops run */
+    bool asks;           /* its deliverer knows `contact` */
     /* Records up to this number may have been sent by an earlier life of the host under the same epoch: a
      * receiver may know more than it was sent in this one. 0: there was none. Set before loops run. */
     uint64_t sent_before;
@@ -80,6 +108,7 @@ struct outlet {
     uint32_t producer_slot;
     _Atomic uint64_t producer_waits; /* 0: no; else 1 + the most bytes held at which it is told */
     struct outlet_dead dead;
+    struct outlet_contact contact;
     struct outlet_report report;
 };
 
@@ -127,6 +156,9 @@ static inline bool outlet_over(const struct outlet *o)
     return record_queue_held(&o->queue) > o->queue.capacity - o->queue.capacity / 4;
 }
 
+/* The receiver was asked, and what came of it is durable. `epoch`: the new one; NULL: the stream's stays. */
+void outlet_contact_noted(struct outlet *o, const uint8_t *epoch);
+
 /* Whether more than `most_bytes` are held. If so, a notice to the producer follows once they are not. */
 bool outlet_wait(struct outlet *o, uint64_t most_bytes);
 
@@ -138,6 +170,33 @@ struct stream_position outlet_look(struct outlet *o);
 
 /* Everything before `to` is stored at its receiver. Tells the producer if it waits and there is room. */
 void outlet_stored(struct outlet *o, struct stream_position to);
+
+static inline enum outlet_contact_state outlet_contact(const struct outlet *o)
+{
+    return (enum outlet_contact_state)atomic_load_explicit(&o->contact.state, memory_order_acquire);
+}
+
+/* Whether records may be sent: of what is not noted yet, those that may have been sent before in any case. */
+static inline bool outlet_may_send(const struct outlet *o)
+{
+    enum outlet_contact_state state = outlet_contact(o);
+    return state == OUTLET_CLEAR ||
+           (state == OUTLET_AGREED && o->queue.published_seen.records <= o->contact.reach);
+}
+
+/* ASKING: the receiver has answered. `agreed`: it has no more than may have been sent. */
+void outlet_contact_answered(struct outlet *o, bool agreed);
+
+/* RENEWED: `epoch` is the stream's from now on. False: it is not. */
+bool outlet_contact_renewed(struct outlet *o, uint8_t epoch[OUTLET_EPOCH_BYTES]);
+
+/* Records up to this number are stored: freed, or known to the receiver from before it was outgrown, and
+ * perhaps still to be freed. */
+static inline uint64_t outlet_base(const struct outlet *o)
+{
+    uint64_t freed = o->queue.freed.records;
+    return freed > o->contact.common ? freed : o->contact.common;
+}
 
 /* Changes what the outlet says of itself. `text` may be NULL: unchanged. Never waits. */
 void outlet_report(struct outlet *o, enum outlet_state state, int error, const char *text, uint64_t wall_ms);

@@ -229,7 +229,10 @@ static void put_output_numbers(struct frame_buffer *frames, const struct journal
         backlog_frame_numbers(o->backlog, frames);
         return;
     }
-    struct section section = {.type = SECTION_OUTPUT, .output = {span_text(o->name), o->sent, o->stored}};
+    struct section section = {
+        .type = SECTION_OUTPUT,
+        .output = {.output = span_text(o->name), .sent = o->sent, .stored = o->stored, .reach = o->reach}};
+    memcpy(section.output.epoch, o->epoch, sizeof o->epoch);
     commit_put(frames, &section);
 }
 
@@ -365,6 +368,37 @@ void app_journal_stop(struct owned_app *a)
         frame_acks(a);
 }
 
+/* --- what receivers were asked (struct outlet_contact) --- */
+
+/* Also on a full disk: what is not sent never lets a segment go. */
+static void see_contact(struct owned_app *a, struct journal_output *o)
+{
+    struct app_journal *j = &a->journal;
+    struct backlog *b = o->backlog;
+    enum outlet_contact_state state = outlet_contact(b->options.outlet);
+    if (o->noted != DEAD_NO_BATCH || (state != OUTLET_AGREED && state != OUTLET_OUTGROWN))
+        return;
+    if (!journal_room(j->options.writer, &j->room) && !journal_reserve(j->options.writer, ACK_FRAME_BYTES))
+        return;
+    if (state == OUTLET_OUTGROWN) {
+        j->options.fill_random(j->options.random_context, b->epoch, sizeof b->epoch);
+        b->common = b->reach;
+    }
+    b->reach = OUTPUT_REACH_ALL;
+    backlog_frame_numbers(b, app_journal_frame(a));
+    o->noted = DEAD_FILLED;
+    app_journal_commit(a, false);
+}
+
+static void contact_durable(struct journal_output *o)
+{
+    if (o->noted != DEAD_WRITING)
+        return;
+    struct outlet *outlet = o->backlog->options.outlet;
+    o->noted = DEAD_NO_BATCH;
+    outlet_contact_noted(outlet, outlet_contact(outlet) == OUTLET_OUTGROWN ? o->backlog->epoch : NULL);
+}
+
 void app_journal_work(struct owned_app *a)
 {
     struct app_journal *j = &a->journal;
@@ -373,6 +407,10 @@ void app_journal_work(struct owned_app *a)
             backlog_pump(o->backlog);
     }
     app_dead_work(a);
+    for (struct journal_output *o = j->outputs; o && !j->failed; o = o->next) {
+        if (o->backlog)
+            see_contact(a, o);
+    }
     if (j->failed)
         return;
     if (j->acks_due)
@@ -421,6 +459,8 @@ static void placed(struct journal_member *m, uint64_t segment, uint64_t offset)
     for (struct journal_output *o = j->outputs; o; o = o->next) {
         if (o->backlog)
             backlog_placed(o->backlog, segment, offset);
+        if (o->noted == DEAD_FILLED)
+            o->noted = DEAD_WRITING;
     }
     app_dead_placed(a);
     if (j->framed)
@@ -439,6 +479,7 @@ static void durable(struct journal_member *m)
     for (struct journal_output *o = j->outputs; o; o = o->next) {
         if (o->backlog)
             backlog_durable(o->backlog);
+        contact_durable(o);
     }
     app_dead_durable(a);
     if (j->snapshot_writing)

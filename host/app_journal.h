@@ -35,13 +35,18 @@ struct app_journal_options {
     const uint64_t *begun;         /* segments that the writer has begun: counts up */
     enum app_durability durability;
     uint64_t interval_ns;
+    void (*fill_random)(void *context, void *bytes, size_t size); /* for epochs */
+    void *random_context;
     bool keeps; /* a history of its events is kept: their bytes are journaled, whatever they change */
 };
 
 /* An output as the journal knows it; also one that the configuration no longer has. */
 struct journal_output {
     char name[JOURNAL_NAME_MAX + 1];
-    uint64_t sent, stored;   /* as found at the start */
+    uint64_t sent, stored; /* as found at the start */
+    uint64_t reach;        /* likewise, as of an OUTPUT section; and its epoch */
+    uint8_t epoch[EPOCH_BYTES];
+    enum dead_batch noted;   /* reach and epoch, as the deliverer waits for (struct outlet_contact) */
     struct backlog *backlog; /* NULL: the configuration has no such output; its records are held */
     struct output_dead dead;
     struct journal_output *next;
@@ -100,6 +105,8 @@ int app_journal_add_output(struct owned_app *a, struct outlet *outlet, uint64_t 
                            struct backlog **backlog);
 /* How far the app has taken an inner outlet that ends here, "APP.OUTPUT"; 0: it has taken nothing. */
 uint64_t app_journal_source(const struct owned_app *a, const char *name, const uint8_t epoch[EPOCH_BYTES]);
+/* The epoch of the output's stream. NULL: the store's. */
+const uint8_t *app_journal_epoch(struct owned_app *a, const char *output);
 /* After all outputs are added: says which the configuration no longer has, and holds what they have. */
 void app_journal_park(struct owned_app *a);
 /* Before app_journal_add_output of the producer: its receiver has all up to `stored`. -ENOMEM or 0. */

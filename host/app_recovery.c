@@ -22,6 +22,7 @@ static struct journal_output *output_of(struct owned_app *a, struct span name)
     if (o || !(o = calloc(1, sizeof *o)))
         return o;
     memcpy(o->name, name.data, name.size);
+    o->reach = OUTPUT_REACH_ALL;
     o->next = a->journal.outputs;
     a->journal.outputs = o;
     return o;
@@ -34,6 +35,17 @@ static int restore_output(struct owned_app *a, struct span name, uint64_t sent, 
         return -ENOMEM;
     o->sent = max_u64(o->sent, sent);
     o->stored = max_u64(o->stored, min_u64(stored, o->sent));
+    return 0;
+}
+
+static int restore_numbers(struct owned_app *a, const struct section_output *output)
+{
+    int error = restore_output(a, output->output, output->sent, output->stored);
+    if (error < 0)
+        return error;
+    struct journal_output *o = find_output(a, output->output);
+    o->reach = output->reach;
+    memcpy(o->epoch, output->epoch, EPOCH_BYTES);
     return 0;
 }
 
@@ -114,7 +126,7 @@ static int restore_section(struct owned_app *a, const struct section *section)
     case SECTION_KEY:
         return keys_restore(&a->intake.keys, section->key.digest, section->key.stored);
     case SECTION_OUTPUT:
-        return restore_output(a, section->output.output, section->output.sent, section->output.stored);
+        return restore_numbers(a, &section->output);
     case SECTION_STATE:
         return a->state.app ? app_state_restore(&a->state, section->state) : 0;
     case SECTION_DEAD:
@@ -215,12 +227,26 @@ int app_journal_add_output(struct owned_app *a, struct outlet *outlet, uint64_t 
                                       .loop = a->loop,
                                       .task = &a->task};
     int error = backlog_init(o->backlog, &options);
-    o->sent = sent_of(a, o);
+    uint64_t sent = sent_of(a, o);
+    /* Where frames are lost, what they said is, too: then all may have left. */
+    uint64_t reach = sent == o->sent ? min_u64(o->reach, sent) : sent;
+    o->sent = sent;
+    memcpy(o->backlog->epoch, o->epoch, EPOCH_BYTES);
     if (error == 0)
-        error = backlog_start(o->backlog, o->sent, o->stored);
+        error = backlog_start(o->backlog, sent, o->stored);
+    bool first_life = j->options.store->count == 0;
+    if (outlet->asks && !first_life) /* of a store that was just made there is no copy */
+        backlog_ask(o->backlog, reach);
     *backlog = o->backlog;
     loop_want(a->loop, &a->task); /* what there is wants to be brought back */
     return error;
+}
+
+const uint8_t *app_journal_epoch(struct owned_app *a, const char *output)
+{
+    static const uint8_t none[EPOCH_BYTES];
+    const struct journal_output *o = find_output(a, span_text(output));
+    return o && memcmp(o->epoch, none, EPOCH_BYTES) != 0 ? o->epoch : NULL;
 }
 
 uint64_t app_journal_source(const struct owned_app *a, const char *name, const uint8_t epoch[EPOCH_BYTES])

@@ -29,7 +29,7 @@ static void set_beyond(struct backlog *b, uint64_t bytes)
 
 int backlog_init(struct backlog *b, const struct backlog_options *options)
 {
-    *b = (struct backlog){.options = *options};
+    *b = (struct backlog){.options = *options, .reach = OUTPUT_REACH_ALL};
     return 0;
 }
 
@@ -119,6 +119,13 @@ int backlog_start(struct backlog *b, uint64_t sent, uint64_t stored)
     return start.error;
 }
 
+void backlog_ask(struct backlog *b, uint64_t reach)
+{
+    struct outlet_contact *contact = &b->options.outlet->contact;
+    contact->reach = b->reach = reach;
+    atomic_store_explicit(&contact->state, OUTLET_ASKING, memory_order_relaxed);
+}
+
 /* --- a turn --- */
 
 static int spill(struct backlog *b, const void *data, size_t size)
@@ -190,12 +197,16 @@ bool backlog_has_news(struct backlog *b)
     return queue_of(b)->tail.records > b->sent || b->spill_records > 0 || stored_now(b) > b->stored_filled;
 }
 
-void backlog_frame_numbers(const struct backlog *b, struct frame_buffer *frames)
+void backlog_frame_numbers(struct backlog *b, struct frame_buffer *frames)
 {
-    struct section section = {
-        .type = SECTION_OUTPUT,
-        .output = {span_text(b->options.outlet->output), b->sent, queue_of(b)->freed_seen.records}};
+    struct section section = {.type = SECTION_OUTPUT,
+                              .output = {.output = span_text(b->options.outlet->output),
+                                         .sent = b->sent,
+                                         .stored = max_u64(queue_of(b)->freed_seen.records, b->common),
+                                         .reach = b->reach}};
+    memcpy(section.output.epoch, b->epoch, sizeof b->epoch);
     commit_put(frames, &section);
+    b->said = true;
 }
 
 void backlog_frame(struct backlog *b, struct frame_buffer *frames)
@@ -216,7 +227,9 @@ void backlog_frame(struct backlog *b, struct frame_buffer *frames)
     }
     if (queued > 0)
         b->framed = b->filled = q->tail;
-    if (stored_now(b) > b->stored_filled) {
+    /* No records of this life are durable before it is that those behind `reach` have not left. */
+    bool unsaid = !b->said && b->reach != OUTPUT_REACH_ALL;
+    if (stored_now(b) > b->stored_filled || unsaid) {
         b->stored_filled = q->freed_seen.records;
         backlog_frame_numbers(b, frames);
     }

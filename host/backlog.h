@@ -52,6 +52,12 @@ struct backlog {
     /* positions of the queue to be published, as of the batch that fills and the one being written */
     struct stream_position filled, writing;
     uint64_t writing_sent;
+    /* as of an OUTPUT section. `reach` is OUTPUT_REACH_ALL from when the deliverer's contact is clear, or
+     * where it does not ask (core/outlet.h) */
+    uint64_t reach;
+    uint8_t epoch[JOURNAL_EPOCH_BYTES];
+    uint64_t common; /* stored at the receiver, whatever the queue says; 0, or as the contact's */
+    bool said;       /* an OUTPUT of this life is in a frame */
     /* what the receiver has stored, as said in frames: of the batch that fills, being written, durable */
     uint64_t stored_filled, stored_writing, stored_durable;
     struct backlog_segment *segments; /* [first_segment, segment_end): oldest first, each held */
@@ -70,6 +76,10 @@ void backlog_dispose(struct backlog *b);
 /* After a start: `sent` records were sent in all, of which `stored` are stored. The outlet starts there. 0
  * or -ENOMEM. Before the loops run. */
 int backlog_start(struct backlog *b, uint64_t sent, uint64_t stored);
+
+/* After that, and before the loops run: as the journal says of the output. None of its records behind `reach`
+ * has left the host: the deliverer has to ask before more do. */
+void backlog_ask(struct backlog *b, uint64_t reach);
 
 /* --- a turn --- */
 
@@ -115,8 +125,8 @@ bool backlog_within(struct backlog *b, uint64_t most);
 /* Puts what was sent since the last call, and what is stored if that has moved, into the frame begun. */
 bool backlog_has_news(struct backlog *b);
 void backlog_frame(struct backlog *b, struct frame_buffer *frames);
-/* The same for a snapshot: the numbers alone. */
-void backlog_frame_numbers(const struct backlog *b, struct frame_buffer *frames);
+/* The same for a snapshot, or after a change of `reach` or the epoch: the numbers alone. */
+void backlog_frame_numbers(struct backlog *b, struct frame_buffer *frames);
 
 /* Whether something that a frame could say would let a segment go. */
 bool backlog_would_release(struct backlog *b);

@@ -59,6 +59,7 @@ static struct run run_of(struct client *c, uint32_t records)
         .records = records,
         .first = b->next,
         .base = b->base,
+        .asks = b->asks,
         .time_ms = front_wall_ms(c->front),
         .event = span_of(b->event, b->event_size),
         .source = span_of(b->source, b->source_size),
@@ -316,6 +317,10 @@ static void take_records(struct client *c, struct span content, bool complete)
         b->sink = SINK_DISCARD; /* an earlier run of this body was not stored: nor can the rest be */
         b->received = 0;
         front_body_release(c);
+        return;
+    }
+    if (b->asks > 0) {
+        put_piece(c, content, 0); /* a question: the body is empty */
         return;
     }
     if (!complete_kept(c, &content))

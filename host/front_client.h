@@ -61,6 +61,7 @@ struct front_body {
     uint64_t whole_records; /* … so many */
     uint64_t next;          /* number of the next record to put */
     uint64_t base;          /* how many the sender has been told are stored */
+    uint64_t asks;          /* as of a run; 0: the body has records */
     uint64_t left;          /* records to come by Pure-Count */
     uint8_t epoch[EPOCH_BYTES];
     uint8_t event_size, source_size, key_size;

@@ -121,6 +121,7 @@ static uint16_t status_of_error(int error)
         return 404;
     case PE_STREAM_GAP:
     case PE_STREAM_RETIRED:
+    case PE_STREAM_ROLLED_BACK:
         return 409;
     case PE_TOO_LARGE:
         return 413;
@@ -162,6 +163,8 @@ static char *put_rare_fields(char *at, const struct exchange *x, uint16_t status
     }
     if (x->error == PE_STREAM_RETIRED)
         at = PUT(at, "Pure-Error: epoch-retired\r\n");
+    if (x->error == PE_STREAM_ROLLED_BACK)
+        at = PUT(at, "Pure-Error: rolled-back\r\n");
     if (x->error == PE_STREAM_GAP)
         at = PUT(at, "Pure-Error: gap\r\n");
     if (status == 503 && !x->text) /* but not with /health, which says what is wrong */

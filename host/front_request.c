@@ -32,6 +32,7 @@ static const struct wanted_field wanted_fields[] = {
     WANTED("pure-count", count),
     WANTED("pure-event", event),
     WANTED("pure-base", base),
+    WANTED("pure-sent", sent),
 };
 
 /* Which of them can have a name of that first letter (bit set of indices): most fields need no comparison. */
@@ -47,7 +48,7 @@ static uint32_t wanted_by_letter(uint8_t letter)
     case 'i':
         return 0x010;
     case 'p':
-        return 0x7e0;
+        return 0xfe0;
     default:
         return 0;
     }
@@ -195,7 +196,7 @@ static void begin_events(struct client *c, const struct routed *to, const struct
     }
     if (!admit(c, to->app, lines ? SINK_LINES : SINK_EVENT))
         return;
-    b->next = b->base = 0;
+    b->next = b->base = b->asks = 0;
     b->event_size = (uint8_t)copy(b->event, to->event);
     b->source_size = (uint8_t)copy(b->source, span_text("http"));
     b->key_size = (uint8_t)copy(b->key, fields->key);
@@ -232,11 +233,14 @@ static const char *parse_records(struct front_body *b, const struct request_fiel
         return "Pure-Epoch has to be 32 hexadecimal digits";
     if (http_number(fields->first, VARINT_MAX, &b->next) < 0 || b->next == 0)
         return "Pure-First has to be the number of the first record";
-    if (fields->base.size > 0 && (http_number(fields->base, VARINT_MAX, &b->base) < 0 || b->base >= b->next))
-        return "Pure-Base has to be a number below Pure-First";
-    if (http_number(fields->count, b->framing.left, &b->left) < 0 || b->left == 0)
+    if (fields->base.size > 0 && http_number(fields->base, VARINT_MAX, &b->base) < 0)
+        return "Pure-Base has to be a number";
+    if (http_number(fields->count, b->framing.left, &b->left) < 0)
         return "Pure-Count has to be the number of records in the body";
-    if (b->left - 1 > VARINT_MAX - b->next)
+    if (b->left == 0 && (b->framing.left > 0 || http_number(fields->sent, VARINT_MAX - 1, &b->asks) < 0))
+        return "Pure-Count 0 comes with Pure-Sent and without a body";
+    b->asks += b->left == 0;
+    if (b->left > VARINT_MAX - b->next + 1)
         return "Pure-First and Pure-Count are more than numbers go";
     if (!run_event_name(fields->event))
         return "Pure-Event has to be the name of an event";
@@ -255,7 +259,7 @@ static void begin_records(struct client *c, const struct routed *to, const struc
         client_decline(c, 411, "records come with a Content-Length");
         return;
     }
-    b->base = 0;
+    b->base = b->asks = 0;
     const char *why = parse_records(b, fields);
     if (why) {
         client_decline(c, 400, why);

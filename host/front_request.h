@@ -7,9 +7,9 @@
 /* Fields of a request that matter here, each given once at most. `data` NULL: absent. */
 struct request_fields {
     struct span host, authorization, content_type, content_encoding, expect, key;
-    struct span stream, epoch, first, count, event, base; /* Pure-… */
-    bool close, keep_alive;                               /* elements of Connection */
-    bool length, coding;                                  /* Content-Length, Transfer-Encoding */
+    struct span stream, epoch, first, count, event, base, sent; /* Pure-… */
+    bool close, keep_alive;                                     /* elements of Connection */
+    bool length, coding;                                        /* Content-Length, Transfer-Encoding */
 };
 
 /* Begins the request whose head has been parsed into front->head: adds its exchange and prepares c->body.

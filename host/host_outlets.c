@@ -113,7 +113,7 @@ void host_wire_options(struct host *h, const struct config_output *config, char 
                                      .backoff_min_ns = config->backoff_min_ns,
                                      .backoff_max_ns = config->backoff_max_ns};
     snprintf(source, SOURCE_NAME_MAX + 1, "%s/%s/%s", h->config->name, config->app, config->output);
-    memcpy(options->epoch, host_epoch_of(h, &h->apps[host_find_app(h, config->app)]), sizeof options->epoch);
+    memcpy(options->epoch, host_stream_epoch(h, config), sizeof options->epoch);
     h->options.fill_random(h->options.context, &options->seed, sizeof options->seed);
 }
 
@@ -204,8 +204,7 @@ static int open_link_output(struct host *h, const struct config_output *config, 
         return error;
     struct link_outlet *o = &h->link_outlets[h->link_outlet_count];
     error = link_add(link, o, config->app, config->output, config->queue_bytes, config->max_record,
-                     host_epoch_of(h, &h->apps[host_find_app(h, config->app)]), config->target_app,
-                     config->event);
+                     host_stream_epoch(h, config), config->target_app, config->event);
     if (error < 0)
         return error;
     h->link_outlet_count++;

@@ -136,6 +136,8 @@ void host_journal_options(struct host *h, unsigned owner, const struct config_ap
 /* After the apps are opened, before their outlets are. 0 or a negative errno. */
 int host_restore_apps(struct host *h);
 const uint8_t *host_epoch_of(const struct host *h, const struct owned_app *a);
+/* Of the stream of an output to another host. */
+const uint8_t *host_stream_epoch(struct host *h, const struct config_output *config);
 /* Of an owner's thread; of others there is nothing to stop. */
 void host_stop_journal(struct host_thread *t);
 bool host_journal_stopped(const struct host_thread *t);

@@ -137,12 +137,21 @@ void host_journal_options(struct host *h, unsigned owner, const struct config_ap
                                             .begun = &journal->begun,
                                             .durability = config->durability,
                                             .interval_ns = config->interval_ns,
+                                            .fill_random = h->options.fill_random,
+                                            .random_context = h->options.context,
                                             .keeps = config->keep_ms > 0 || config->keep_bytes > 0};
 }
 
 const uint8_t *host_epoch_of(const struct host *h, const struct owned_app *a)
 {
     return a->journal.on ? h->store_epoch : h->epoch;
+}
+
+const uint8_t *host_stream_epoch(struct host *h, const struct config_output *config)
+{
+    struct owned_app *a = &h->apps[host_find_app(h, config->app)];
+    const uint8_t *own = a->journal.on ? app_journal_epoch(a, config->output) : NULL;
+    return own ? own : host_epoch_of(h, a);
 }
 
 /* --- apps back from it --- */

@@ -14,6 +14,7 @@ struct run_head {
     uint32_t records;
     uint64_t first;
     uint64_t base;
+    uint64_t asks;
     uint64_t time_ms;
     uint8_t epoch[EPOCH_BYTES];
 };
@@ -175,6 +176,7 @@ uint8_t *inbox_begin(struct inbox *inbox, const struct run *run, size_t size)
         .records = run->records,
         .first = run->first,
         .base = run->base,
+        .asks = run->asks,
         .time_ms = run->time_ms,
     };
     memcpy(head.epoch, run->epoch, EPOCH_BYTES);
@@ -270,6 +272,7 @@ bool inbox_next_run(struct inbox *inbox, struct stream_position *at, struct run 
         .records = head.records,
         .first = head.first,
         .base = head.base,
+        .asks = head.asks,
         .time_ms = head.time_ms,
     };
     memcpy(run->epoch, head.epoch, EPOCH_BYTES);

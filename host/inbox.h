@@ -31,9 +31,10 @@ enum run_kind {
 struct run {
     enum run_kind kind;
     uint32_t records;
-    uint64_t first;             /* RUN_STREAM: number of the first record, from 1 */
-    uint64_t time_ms;           /* wall clock of acceptance */
-    uint64_t base;              /* RUN_STREAM: how many its sender has been told are stored */
+    uint64_t first;   /* RUN_STREAM: number of the first record, from 1 */
+    uint64_t time_ms; /* wall clock of acceptance */
+    uint64_t base;    /* RUN_STREAM: how many its sender has been told are stored */
+    uint64_t asks; /* RUN_STREAM without records: 1 + the highest number its sender may have sent. 0: else */
     uint8_t epoch[EPOCH_BYTES]; /* RUN_STREAM */
     struct span event;          /* name of the events */
     struct span source;         /* as the app sees it */
@@ -44,7 +45,7 @@ struct run {
 
 struct run_result {
     int error; /* 0, or why the run was not (wholly) stored: PE_APP_FAILED, PE_APP_SUSPENDED, PE_STREAM_GAP,
-                  PE_STREAM_RETIRED, PE_TOO_LARGE … */
+                  PE_STREAM_RETIRED, PE_STREAM_ROLLED_BACK, PE_TOO_LARGE … */
     uint64_t stored;  /* RUN_EVENTS: number of the last event in the app's count. RUN_STREAM: the stream's
                          stored number, also with an error */
     struct span text; /* RUN_SHOW: what the app wrote. Valid until the next inbox_take_result */

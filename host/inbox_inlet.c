@@ -108,6 +108,29 @@ static void report_news(struct intake *intake, const struct run *run, enum strea
     }
 }
 
+/* The sender is told, and goes on under a new epoch; one that does not will ask again. */
+static void report_rolled_back(struct intake *intake, const struct run *run, uint64_t stored)
+{
+    if ((intake->rolled_back & (intake->rolled_back + 1)) == 0) /* the 1st, 2nd, 4th … */
+        log_line(
+            intake->log, LOG_ERROR,
+            "app %s: records of %.*s up to %llu are stored here, and it knows of %llu: its store was put "
+            "back to an older copy; nothing of it is taken until it has a new epoch",
+            intake->entry->name, (int)run->source.size, (const char *)run->source.data, (ull)stored,
+            (ull)run->asks - 1);
+    intake->rolled_back++;
+}
+
+static uint64_t stored_of_refused(struct intake *intake, const struct run *run, int error,
+                                  const struct stream_cursor *cursor)
+{
+    if (error == PE_STREAM_ROLLED_BACK) {
+        report_rolled_back(intake, run, cursor->stored);
+        return cursor->stored;
+    }
+    return error == PE_STREAM_GAP ? run->base : 0;
+}
+
 /* Leaves out what is stored already. */
 static bool enter_stream(struct inbox_inlet *in, struct events *left)
 {
@@ -115,7 +138,7 @@ static bool enter_stream(struct inbox_inlet *in, struct events *left)
     enum stream_news news;
     int error = streams_find(&in->intake->streams, &in->run, &cursor, &news);
     if (error < 0) {
-        finish(in, error, error == PE_STREAM_GAP ? in->run.base : 0);
+        finish(in, error, stored_of_refused(in->intake, &in->run, error, cursor));
         return false;
     }
     report_news(in->intake, &in->run, news);

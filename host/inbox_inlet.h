@@ -26,6 +26,7 @@ struct intake {
     struct streams streams;
     struct keys keys;
     struct pure_sink show;
+    uint64_t rolled_back; /* streams refused as PE_STREAM_ROLLED_BACK */
 };
 
 /* What a turn has done with an inbox, to take effect when it is committed. */

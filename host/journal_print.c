@@ -111,6 +111,26 @@ static void print_cursor(const struct journal_print *p, const struct section_cur
     fprintf(p->out, ": stored %" PRIu64 "\n", cursor->stored);
 }
 
+static bool has_epoch(const struct section_output *output)
+{
+    static const uint8_t none[JOURNAL_EPOCH_BYTES];
+    return memcmp(output->epoch, none, sizeof none) != 0;
+}
+
+static void print_output(const struct journal_print *p, const struct section_output *output)
+{
+    fputs("  output ", p->out);
+    print_bytes(p->out, output->output);
+    fprintf(p->out, ": sent %" PRIu64 ", stored %" PRIu64, output->sent, output->stored);
+    if (output->reach != OUTPUT_REACH_ALL)
+        fprintf(p->out, ", none behind %" PRIu64 " has left", output->reach);
+    if (has_epoch(output)) {
+        fputs(", epoch ", p->out);
+        print_hex(p->out, output->epoch, sizeof output->epoch);
+    }
+    fputc('\n', p->out);
+}
+
 static void print_section(const struct journal_print *p, const struct section *s)
 {
     switch (s->type) {
@@ -129,9 +149,7 @@ static void print_section(const struct journal_print *p, const struct section *s
         fprintf(p->out, ": stored %" PRIu64 "\n", s->key.stored);
         break;
     case SECTION_OUTPUT:
-        fputs("  output ", p->out);
-        print_bytes(p->out, s->output.output);
-        fprintf(p->out, ": sent %" PRIu64 ", stored %" PRIu64 "\n", s->output.sent, s->output.stored);
+        print_output(p, &s->output);
         break;
     case SECTION_STATE:
         fprintf(p->out, "  state, %zu bytes\n", s->state.size);
@@ -256,6 +274,10 @@ static void json_section(FILE *out, const struct section *s)
         fprintf(out, "{\"type\":\"output\",\"sent\":%" PRIu64 ",\"stored\":%" PRIu64, s->output.sent,
                 s->output.stored);
         json_member(out, "output", s->output.output);
+        if (s->output.reach != OUTPUT_REACH_ALL)
+            fprintf(out, ",\"reach\":%" PRIu64, s->output.reach);
+        if (has_epoch(&s->output))
+            json_hex(out, "epoch", s->output.epoch, sizeof s->output.epoch);
         break;
     case SECTION_STATE:
         fprintf(out, "{\"type\":\"state\",\"bytes\":%zu", s->state.size);

@@ -13,6 +13,13 @@ enum line {
     LINES
 };
 
+/* What its OPEN asks, if it does: a run without records, in front of all others. */
+enum question {
+    QUESTION_NONE,
+    QUESTION_DUE, /* is to be put into the inbox */
+    QUESTION_PUT, /* the next result is its answer */
+};
+
 /* A stream, from its OPEN until the last of its runs has its result: it may outlive its inlet. */
 struct link_stream {
     uint32_t index; /* in link_inlets.streams */
@@ -22,6 +29,8 @@ struct link_stream {
     uint8_t epoch[EPOCH_BYTES];
     char event[EVENT_NAME_MAX + 1], source[SOURCE_NAME_MAX + 1], identity[SOURCE_NAME_MAX + 1];
     uint64_t base;
+    uint64_t asks; /* as of a run */
+    enum question question;
     uint64_t first;  /* number of the record it began with */
     uint64_t next;   /* number of the first record that is not in the inbox */
     uint64_t stored; /* as the app has said, at least `base`; never decreases */
@@ -119,8 +128,8 @@ static void stream_release(struct link_stream *s)
 
 /* --- what the log says of refusals --- */
 
-#define NAMES_REFUSED 0 /* stands for REFUSED_NOT_ALLOWED, where names are the reason */
-#define RELIEVED      9 /* stands for REFUSED_NO_ROOM, where it is the inlets' (link/inlets.h) */
+#define NAMES_REFUSED 0  /* stands for REFUSED_NOT_ALLOWED, where names are the reason */
+#define RELIEVED      10 /* stands for REFUSED_NO_ROOM, where it is the inlets' (link/inlets.h) */
 
 static const char *const refusal_texts[] = {
     [NAMES_REFUSED] = "its names of app, output or event are not such as hosts give, or too long",
@@ -270,6 +279,12 @@ static int admit(void *context, void *peer, const struct frame_open *open, struc
     s->first = s->next = open->first;
     s->told = open->first - 1;
     inlet->context = s;
+    if (open->asks > 0) {
+        s->asks = open->asks;
+        s->question = QUESTION_DUE;
+        line_add(&s->app->waiting, LINE_WAITING, s);
+        loop_want(li->options.loop, &s->app->task);
+    }
     return 0;
 }
 
@@ -289,7 +304,8 @@ static void refuse(struct link_stream *s, enum frame_refusal reason, uint64_t st
     struct inlet *inlet = s->inlet;
     s->inlet = NULL;
     inlet_refuse(inlet, reason, stored);
-    say_refused(s->app->inlets, s->peer, span_text(s->app->app->name), reason);
+    if (reason != REFUSED_ROLLED_BACK) /* of which the app's owner says more */
+        say_refused(s->app->inlets, s->peer, span_text(s->app->app->name), reason);
 }
 
 /* The next run of what waits in the ring: whole records, not more than is good for other streams. */
@@ -316,10 +332,31 @@ static struct run run_of(const struct link_stream *s, uint64_t records, uint64_t
     return run;
 }
 
+static bool has_more(const struct link_stream *s)
+{
+    return s->inlet && (s->question == QUESTION_DUE || s->next < s->inlet->stream.next);
+}
+
+/* False: it has to wait for room. */
+static bool put_question(struct link_stream *s, uint64_t time_ms)
+{
+    struct linked_app *app = s->app;
+    struct run run = run_of(s, 0, time_ms);
+    run.asks = s->asks;
+    if (waiters_prepare(&app->waiters) < 0 || inbox_put(&app->app->links, &run) < 0)
+        return false;
+    waiters_add(&app->waiters, (struct waiter){.client = s->index});
+    s->runs++;
+    s->question = QUESTION_PUT;
+    return true;
+}
+
 /* False: it has to wait for room. */
 static bool put_piece(struct link_stream *s, uint64_t time_ms)
 {
     struct linked_app *app = s->app;
+    if (s->question == QUESTION_DUE)
+        return put_question(s, time_ms);
     struct inbox *inbox = &app->app->links;
     struct span held = receive_stream_held(&s->inlet->stream);
     struct record_scan piece = next_piece(s, held);
@@ -357,7 +394,7 @@ static unsigned put_pieces(struct linked_app *app)
             break;
         pieces++;
         line_take(&app->waiting, LINE_WAITING);
-        if (s->inlet && s->next < s->inlet->stream.next)
+        if (has_more(s))
             line_add(&app->waiting, LINE_WAITING, s);
         stream_release(s);
     }
@@ -375,10 +412,10 @@ static void records(void *context, struct inlet *inlet, uint64_t first, struct s
     (void)first, (void)bytes, (void)count; /* they lie behind what waits there already */
     bool at_once = !app->waiting.first && !atomic_load_explicit(&li->holding, memory_order_relaxed);
     uint64_t time_ms = at_once ? io_wall_ms(li->options.loop->io) : 0;
-    while (at_once && s->inlet && s->next < s->inlet->stream.next)
+    while (at_once && has_more(s))
         at_once = put_piece(s, time_ms);
     inbox_push(&app->app->links); /* the owner need not wait for what this round has still to send */
-    if (s->inlet && s->next < s->inlet->stream.next)
+    if (has_more(s))
         line_add(&app->waiting, LINE_WAITING, s);
     loop_want(li->options.loop, &app->task);
     stream_release(s);
@@ -393,6 +430,8 @@ static enum frame_refusal refusal_of(int error)
         return REFUSED_RETIRED;
     case PE_STREAM_GAP:
         return REFUSED_GAP;
+    case PE_STREAM_ROLLED_BACK:
+        return REFUSED_ROLLED_BACK;
     case PE_APP_SUSPENDED:
         return REFUSED_APP_SUSPENDED;
     case PE_FULL:
@@ -406,6 +445,10 @@ static void see_result(struct link_stream *s, const struct run_result *result)
 {
     if (!s->inlet)
         return;
+    if (result->error == 0 && s->question == QUESTION_PUT) {
+        s->question = QUESTION_NONE;
+        inlet_answer(s->inlet);
+    }
     if (result->error == 0) {
         s->stored = max_u64(s->stored, result->stored);
         see_proven(s);

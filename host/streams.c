@@ -164,6 +164,8 @@ int streams_find(struct streams *s, const struct run *run, struct stream_cursor 
         begin_epoch(c, run);
         note_moved(s, c);
         *news = STREAM_NEW_EPOCH;
+    } else if (run->asks > 0 && c->stored >= run->asks) {
+        return PE_STREAM_ROLLED_BACK;
     } else if (c->stored < run->base && !gap) {
         streams_move(s, c, run->base);
         *news = STREAM_ROLLED_BACK;

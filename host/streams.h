@@ -52,8 +52,10 @@ int streams_restore(struct streams *s, struct span identity, const uint8_t epoch
 /* Finds the cursor of a RUN_STREAM, making it if need be: a stream not known begins at what its sender has
  * been told is stored (run->base), and a cursor behind that is moved up to it: this host has lost what it
  * said was stored, or the sender what it had to send. `*news` says which of these it was. A run that itself
- * begins behind a gap changes nothing where it would be the first to be believed: PE_STREAM_GAP. 0;
- * PE_STREAM_RETIRED; PE_FULL: too many streams, of all or of this host; -ENOMEM. */
+ * begins behind a gap changes nothing where it would be the first to be believed: PE_STREAM_GAP. Nor does
+ * one that asks, where more is stored than its sender can have sent in this epoch: PE_STREAM_ROLLED_BACK,
+ * with the cursor: the sender's store is older than that. 0; PE_STREAM_RETIRED; PE_FULL: too many streams, of
+ * all or of this host; -ENOMEM. */
 int streams_find(struct streams *s, const struct run *run, struct stream_cursor **cursor,
                  enum stream_news *news);
 

@@ -108,7 +108,11 @@ struct section_output {
     struct span output;
     uint64_t sent;   /* number of the last record sent to it */
     uint64_t stored; /* all up to here are stored at its receiver, or dead; at most `sent` */
+    uint64_t reach;  /* those up to here may have left the host. OUTPUT_REACH_ALL: any, later ones too */
+    uint8_t epoch[JOURNAL_EPOCH_BYTES]; /* of its stream; zero: the store's */
 };
+
+#define OUTPUT_REACH_ALL VARINT_MAX
 
 /* Records always refused. The record lies among the SENDS of `segment`, at or behind `offset`, and `record`
  * is empty; or, both being 0, it lies here. */

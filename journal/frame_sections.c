@@ -79,6 +79,8 @@ static void put_output(struct frame_buffer *b, const struct section_output *outp
     frame_put_name(b, output->output);
     frame_put_u64(b, output->sent);
     frame_put_u64(b, output->stored);
+    frame_put_u64(b, output->reach);
+    frame_put(b, output->epoch, JOURNAL_EPOCH_BYTES);
 }
 
 static void put_dead(struct frame_buffer *b, const struct section_dead *dead)
@@ -213,7 +215,9 @@ static void take_output(struct taker *t, struct section_output *output)
     output->output = take_name(t);
     output->sent = take_u64(t);
     output->stored = take_u64(t);
-    if (output->stored > output->sent || output->sent > VARINT_MAX)
+    output->reach = take_u64(t);
+    take_epoch(t, output->epoch);
+    if (output->stored > output->sent || output->sent > VARINT_MAX || output->reach > VARINT_MAX)
         t->failed = true;
 }
 

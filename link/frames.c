@@ -82,6 +82,7 @@ static void read_open(struct reader *r, struct frame_open *open)
         memcpy(open->epoch, epoch.data, FRAME_EPOCH_BYTES);
     open->base = read_integer(r);
     open->first = read_integer(r);
+    open->asks = read_integer(r);
     open->app = read_text(r);
     open->output = read_text(r);
     open->target = read_text(r);
@@ -216,10 +217,9 @@ size_t frame_put_padding(uint8_t *at, const uint8_t *end, size_t size)
 
 size_t frame_put_open(uint8_t *at, const uint8_t *end, const struct frame_open *open)
 {
-    const uint64_t numbers[] = {open->base, open->first};
-    size_t size = 1 + varint_size(open->stream) + FRAME_EPOCH_BYTES + varint_size(numbers[0]) +
-                  varint_size(numbers[1]) + text_size(open->app) + text_size(open->output) +
-                  text_size(open->target) + text_size(open->event);
+    size_t size = 1 + varint_size(open->stream) + FRAME_EPOCH_BYTES + varint_size(open->base) +
+                  varint_size(open->first) + varint_size(open->asks) + text_size(open->app) +
+                  text_size(open->output) + text_size(open->target) + text_size(open->event);
     if (size > (size_t)(end - at))
         return 0;
     uint8_t *to = at;
@@ -227,8 +227,9 @@ size_t frame_put_open(uint8_t *at, const uint8_t *end, const struct frame_open *
     to += varint_put(to, open->stream);
     memcpy(to, open->epoch, FRAME_EPOCH_BYTES);
     to += FRAME_EPOCH_BYTES;
-    to += varint_put(to, numbers[0]);
-    to += varint_put(to, numbers[1]);
+    to += varint_put(to, open->base);
+    to += varint_put(to, open->first);
+    to += varint_put(to, open->asks);
     to += put_text(to, open->app);
     to += put_text(to, open->output);
     to += put_text(to, open->target);

@@ -35,7 +35,7 @@ enum frame_type {
 #define FRAME_STORED_MAX_BYTES  (1 + 3 * 8)
 #define FRAME_CREDIT_MAX_BYTES  (1 + 8)
 #define FRAME_REFUSED_MAX_BYTES (1 + 3 * 8)
-#define FRAME_OPEN_MAX_BYTES    (1 + 3 * 8 + FRAME_EPOCH_BYTES + 4 * (2 + FRAME_TEXT_BYTES))
+#define FRAME_OPEN_MAX_BYTES    (1 + 4 * 8 + FRAME_EPOCH_BYTES + 4 * (2 + FRAME_TEXT_BYTES))
 #define FRAME_CLOSE_MAX_BYTES   (1 + 8 + 2 + FRAME_TEXT_BYTES)
 
 /* Read its ranges with frame_ack_ranges. */
@@ -52,6 +52,7 @@ struct frame_open {
     uint8_t epoch[FRAME_EPOCH_BYTES];
     uint64_t base;  /* records that the sender was told are stored */
     uint64_t first; /* number of the record at offset 0 */
+    uint64_t asks;  /* 0; or 1 + the highest number that may have been sent: is more of the stream stored? */
     struct span app, output, target, event;
 };
 
@@ -77,6 +78,7 @@ enum frame_refusal {
     REFUSED_APP_SUSPENDED = 6,
     REFUSED_NO_ROOM = 7, /* for another stream; or its records wait, and take the room of others */
     REFUSED_RECORD_TOO_LARGE = 8,
+    REFUSED_ROLLED_BACK = 9, /* the answer to an OPEN that asks: more is stored */
 };
 
 struct frame_refused {

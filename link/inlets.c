@@ -197,6 +197,7 @@ static void admit(struct inlet *inlet, const struct frame_open *open)
         return;
     }
     inlet->state = INLET_OPEN;
+    inlet->asked = open->asks > 0;
     make_due(inlet); /* the credit */
 }
 
@@ -478,7 +479,7 @@ size_t inlets_fill(struct inlets *in, struct sent *sent, uint8_t *at, const uint
         see_too_large(inlet);
         if (inlet->state == INLET_REFUSED)
             at += put_refused(inlet, sent, at, end);
-        else if (inlet->state == INLET_OPEN)
+        else if (inlet->state == INLET_OPEN && !inlet->asked)
             at += put_stored(inlet, sent, at, end);
     }
     return (size_t)(at - start);
@@ -515,6 +516,13 @@ void inlet_stored(struct inlet *inlet, uint64_t number)
     assert(inlet->state == INLET_OPEN);
     if (receive_stream_store(&inlet->stream, number))
         make_due(inlet);
+}
+
+void inlet_answer(struct inlet *inlet)
+{
+    assert(inlet->state == INLET_OPEN);
+    inlet->asked = false;
+    make_due(inlet);
 }
 
 void inlet_refuse(struct inlet *inlet, enum frame_refusal reason, uint64_t stored)

@@ -59,6 +59,7 @@ struct inlet {
     bool waits;      /* it held records at the last look (inlets_relieve), and freed nothing since */
     bool too_large;  /* the record at stream.handed is over the limit: refused once those before it are stored
                       */
+    bool asked;      /* no STORED before inlet_answer: the stream's OPEN asks, and that would be the answer */
     bool ready;      /* listed in `ready`: bytes came */
     bool due;        /* listed in `due`: STORED or REFUSED has to be sent */
     struct inlet *next_ready, *next_due;
@@ -68,8 +69,8 @@ struct inlet {
  * inlet is not closed. */
 struct link_consumer {
     /* A stream begins: record open->first is its first. `peer` is the context of the peer. 0 and
-     * inlet->context set as it likes, or an enum frame_refusal with `*stored`. Spans live as long as the
-     * call. */
+     * inlet->context set as it likes, or an enum frame_refusal with `*stored`. If open->asks, it answers with
+     * inlet_answer, or refuses with REFUSED_ROLLED_BACK. Spans live as long as the call. */
     int (*admit)(void *context, void *peer, const struct frame_open *open, struct inlet *inlet,
                  uint64_t *stored);
     /* `count` whole framed records, from number `first` on. They lie in memory, contiguous with those before
@@ -143,6 +144,9 @@ void inlet_freed(struct inlet *inlet, uint64_t bytes);
 
 /* Records up to `number` are stored for good. */
 void inlet_stored(struct inlet *inlet, uint64_t number);
+
+/* The stream's OPEN asks, and the answer is no: no more is stored than may have been sent. */
+void inlet_answer(struct inlet *inlet);
 
 /* It takes no more of this stream, of which `stored` records are stored. The inlet is closed to it, without a
  * call. */

@@ -549,6 +549,7 @@ int link_add(struct link *l, struct link_outlet *o, const char *app, const char 
         outlet_dispose(&o->outlet);
         return error;
     }
+    o->outlet.asks = true;
     o->outlet.consumer = &l->loop->board;
     o->outlet.consumer_slot = o->task.slot;
     return 0;

@@ -90,6 +90,16 @@ void link_stored(void *context, struct link_output *output)
     log_line(l->log, LOG_NOTICE, "output %s.%s: link to %s delivers again", o->app, o->output, l->name);
 }
 
+static void say_outgrown(struct link *l, const struct outlet *o)
+{
+    log_line(
+        l->log, LOG_ERROR,
+        "output %s.%s: link to %s: the receiver has records behind %llu that this store does not know: was "
+        "it put back to an older copy? Under a new epoch the output goes on; what the store had sent since "
+        "the copy was made is at the receiver, and this host does not know of it",
+        o->app, o->output, l->name, (unsigned long long)o->contact.reach);
+}
+
 void link_refused(void *context, struct link_output *output, int error, bool for_ever)
 {
     struct link *l = context;
@@ -106,7 +116,9 @@ void link_refused(void *context, struct link_output *output, int error, bool for
     counter_add(&o->report.failures, 1);
     counter_add(&o->report.failures_total, 1);
     outlet_report(o, state, error, text, io_wall_ms(l->loop->io));
-    if (!known)
+    if (error == PE_STREAM_ROLLED_BACK)
+        say_outgrown(l, o);
+    else if (!known)
         log_line(l->log, for_ever ? LOG_ERROR : LOG_WARNING, "output %s.%s: %s%s", o->app, o->output, text,
                  for_ever ? "; it is disabled" : "");
 }

@@ -54,8 +54,11 @@ static void begin(struct outputs *o, struct link_output *output)
         output->state = OUTPUT_IDLE;
         return;
     }
+    const struct outlet *outlet = output->stream.outlet;
     output->state = OUTPUT_OPENING;
     output->opened_in = UINT64_MAX;
+    output->asking = output->ask_due = outlet_contact(outlet) == OUTLET_ASKING;
+    output->asks = output->asking ? outlet->contact.reach + 1 : 0;
     send_stream_begin(&output->stream, output->place + output->life * o->places, LINK_STREAM_CREDIT);
     line_up(o, output);
 }
@@ -171,8 +174,22 @@ static void stop(struct outputs *o, struct link_output *output, int error, bool 
 
 /* --- what goes out --- */
 
+/* It goes on under the new epoch. Of a stream that is opening, nobody has heard: it waited for this. */
+static void see_renewed(struct outputs *o, struct link_output *output)
+{
+    if (!outlet_contact_renewed(output->stream.outlet, output->epoch))
+        return;
+    output->rest_until_ns = 0;
+    if (output->state == OUTPUT_OPENING)
+        begin(o, output);
+    else if (output->state == OUTPUT_RESTING)
+        end_rest(o, output);
+    see_rests(o);
+}
+
 void outputs_pushed(struct outputs *o, struct link_output *output)
 {
+    see_renewed(o, output);
     send_stream_look(&output->stream);
     mend(o, output);
     see_holding(o, output);
@@ -185,8 +202,9 @@ static size_t put_open(struct link_output *output, struct sent *sent, uint8_t *a
 {
     const struct outlet *outlet = output->stream.outlet;
     struct frame_open open = {.stream = output->stream.number,
-                              .base = outlet->queue.freed.records,
+                              .base = outlet_base(outlet),
                               .first = output->stream.origin.records + 1,
+                              .asks = output->asks,
                               .app = span_text(outlet->app),
                               .output = span_text(outlet->output),
                               .target = output->target,
@@ -199,6 +217,17 @@ static size_t put_open(struct link_output *output, struct sent *sent, uint8_t *a
     return size;
 }
 
+static enum put put_question(struct link_output *output, struct sent *sent, uint8_t **at, const uint8_t *end,
+                             size_t *piece)
+{
+    *piece = put_open(output, sent, *at, end);
+    if (*piece == 0)
+        return PUT_NO_ROOM;
+    *at += *piece;
+    output->ask_due = false;
+    return PUT_DONE;
+}
+
 /* OPEN if it has to go along, and one piece. On PUT_DONE `*at` has moved behind them; an OPEN without records
  * for want of room does no harm. */
 static enum put put_piece(struct outputs *o, struct link_output *output, struct sent *sent, uint8_t **at,
@@ -206,6 +235,8 @@ static enum put put_piece(struct outputs *o, struct link_output *output, struct 
 {
     struct send_stream *s = &output->stream;
     uint64_t offset, session_room = o->session_credit - o->session_sent;
+    if (output->ask_due)
+        return put_question(output, sent, at, end, piece);
     if (!send_stream_has_lost(s) && send_stream_fresh(s) == 0) {
         send_stream_look(s);
         mend(o, output);
@@ -301,7 +332,10 @@ void outputs_lost(struct outputs *o, const struct sent_item *item)
     struct link_output *output = of_number(o, item->stream);
     if (!output)
         return;
-    if (item->kind == SENT_RECORDS && streaming(output)) {
+    if (item->kind == SENT_OPEN && output->state == OUTPUT_OPENING && output->asking) {
+        output->ask_due = true;
+        line_up(o, output);
+    } else if (item->kind == SENT_RECORDS && streaming(output)) {
         send_stream_lost(&output->stream, item->offset, item->size);
         line_up(o, output);
     } else if (item->kind == SENT_END && output->state == OUTPUT_ENDING && !output->end_due) {
@@ -324,15 +358,27 @@ static int store(struct outputs *o, struct link_output *output, uint64_t number)
     return 0;
 }
 
+/* The first STORED of a stream that asks. No record has come on it yet that it could be about. */
+static int agree(struct link_output *output, uint64_t stored)
+{
+    struct outlet *outlet = output->stream.outlet;
+    if (stored > outlet->queue.freed.records)
+        return PE_STORED_NUMBER;
+    output->asking = output->ask_due = false;
+    outlet_contact_answered(outlet, true);
+    return 0;
+}
+
 void outputs_stored(struct outputs *o, const struct frame_stored *frame, uint64_t now_ns)
 {
     struct link_output *output = of_number(o, frame->stream);
     if (!output || !streaming(output))
         return;
-    int error = store(o, output, frame->stored);
+    bool asked = output->asking;
+    int error = asked ? agree(output, frame->stored) : store(o, output, frame->stored);
     if (error < 0)
         stop(o, output, error, false, now_ns);
-    else if (streaming(output) && send_stream_credit(&output->stream, frame->credit))
+    else if (streaming(output) && (send_stream_credit(&output->stream, frame->credit) || asked))
         line_up(o, output);
 }
 
@@ -355,6 +401,8 @@ static int refusal(uint64_t reason, bool *for_ever)
         return PE_APP_SUSPENDED;
     case REFUSED_RECORD_TOO_LARGE:
         return PE_TOO_LARGE;
+    case REFUSED_ROLLED_BACK:
+        return PE_STREAM_ROLLED_BACK;
     default:
         return PE_NO_ROOM;
     }
@@ -365,10 +413,13 @@ void outputs_refused(struct outputs *o, const struct frame_refused *frame, uint6
     struct link_output *output = of_number(o, frame->stream);
     if (!output || !streaming(output))
         return;
-    bool for_ever;
+    bool for_ever, asked = output->asking;
     int error = refusal(frame->reason, &for_ever);
     stop(o, output, error, for_ever, now_ns);
-    store(o, output, frame->stored); /* one that cannot be frees nothing; the stream has ended anyhow */
+    if (!asked)                          /* else the number may be of records that are not these */
+        store(o, output, frame->stored); /* one that cannot be frees nothing; the stream has ended anyhow */
+    else if (error == PE_STREAM_ROLLED_BACK)
+        outlet_contact_answered(output->stream.outlet, false);
 }
 
 void outputs_credit(struct outputs *o, uint64_t session_credit)

@@ -10,6 +10,9 @@
  *
  * A stream that is broken (send_stream.h) ends as well; its rest is over at once.
  *
+ * Before the receiver was asked (struct outlet_contact), OPEN goes alone, and asks; its answer is the first
+ * STORED. Where the receiver has more, it refuses, and the output rests until it has a new epoch.
+ *
  * While OPENING, OPEN goes with every packet that carries records: whichever comes first, the receiver knows
  * the stream by it. An output keeps its place (its index) for good; a new life of its stream has a number
  * that is the number of places higher, so that nothing late is taken for a part of the new one. */
@@ -49,6 +52,9 @@ struct link_output {
     uint64_t end;           /* ENDING: where it ends */
     bool end_due;           /* ENDING: has to be sent */
     bool for_ever;          /* ENDING: DISABLED comes next */
+    uint64_t asks;          /* as OPEN's */
+    bool asking;            /* that has no answer yet */
+    bool ask_due;           /* it has to be sent */
     bool holds;             /* records that are not stored, as was seen last */
     uint32_t refusals;      /* in a row */
     uint64_t rest_until_ns; /* ENDING, RESTING */
@@ -90,7 +96,7 @@ int outputs_add(struct outputs *o, struct link_output *output, struct outlet *ou
  * receiver is another than the one that refused them. */
 void outputs_begin(struct outputs *o, uint32_t places, uint64_t session_credit);
 
-/* Records were pushed. */
+/* Records were pushed, or the outlet's contact has come further. */
 void outputs_pushed(struct outputs *o, struct link_output *output);
 
 /* Whether outputs_fill would put something. */

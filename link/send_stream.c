@@ -45,7 +45,8 @@ uint64_t send_stream_fresh(const struct send_stream *s)
 {
     uint64_t published = s->outlet->queue.published_seen.bytes - s->origin.bytes;
     uint64_t end = min_u64(published, s->credit);
-    return s->live && !s->broken && end > s->sent ? end - s->sent : 0;
+    bool may = s->live && !s->broken && outlet_may_send(s->outlet);
+    return may && end > s->sent ? end - s->sent : 0;
 }
 
 uint64_t send_stream_next(const struct send_stream *s, uint64_t most_fresh, uint64_t *offset)

@@ -48,7 +48,8 @@ void send_stream_begin(struct send_stream *s, uint32_t number, uint64_t credit);
 /* Looks at what was pushed. Passing over numbers that were lost breaks a live stream. */
 void send_stream_look(struct send_stream *s);
 
-/* Bytes never sent that were seen by the last look and may be sent. */
+/* Bytes never sent that were seen by the last look and may be sent: none while outlet_may_send
+ * says no. */
 uint64_t send_stream_fresh(const struct send_stream *s);
 
 static inline bool send_stream_has_lost(const struct send_stream *s)

@@ -276,10 +276,58 @@ static void settle_numbered(struct wire *w, uint64_t now_ns, const struct wire_f
     delivery_failed(w, now_ns, pure_failure_of(w, a), a);
 }
 
+/* --- the question that a life begins with --- */
+
+static void outgrown(struct wire *w, const struct answer *a)
+{
+    log_line(
+        w->log, LOG_ERROR,
+        "%s.%s: POST %s: the receiver has stored records up to %llu, and this store knows of %llu: was it "
+        "put back to an older copy? Under a new epoch the output goes on; what the store had sent since the "
+        "copy was made is at the receiver, and this host does not know of it",
+        w->outlet.app, w->outlet.output, w->endpoint, (unsigned long long)a->stored,
+        (unsigned long long)w->outlet.contact.reach);
+    report(w, OUTLET_RESTING, PE_STREAM_ROLLED_BACK, pure_error_text(PE_STREAM_ROLLED_BACK));
+    outlet_contact_answered(&w->outlet, false);
+}
+
+void delivery_settle_contact(struct wire *w)
+{
+    if (!outlet_contact_renewed(&w->outlet, w->epoch))
+        return;
+    request_set_epoch(&w->request, w->epoch);
+    if (!w->disabled)
+        recover(w);
+}
+
+static void settle_question(struct wire *w, uint64_t now_ns, const struct wire_flight *flight,
+                            const struct answer *a)
+{
+    uint64_t freed = w->outlet.queue.freed.records, most = max_u64(freed, w->outlet.contact.reach);
+    w->asking = false;
+    if (flight->series != w->series)
+        return;
+    if (a->status == 409 && span_is(span_text(a->pure_error), "rolled-back")) {
+        outgrown(w, a);
+    } else if (is_refusal(w, a->status)) { /* records would be refused, too: so is the first of them */
+        struct wire_flight first = {.batch = batch_single(&w->outlet.queue, w->outlet.queue.freed)};
+        see_refusal(w, &first, a);
+        delivery_failed(w, now_ns, pure_failure_of(w, a), a);
+    } else if (!answer_success(a) || !a->has_stored || a->stored < freed || a->stored > most) {
+        delivery_failed(w, now_ns, pure_failure_of(w, a), a);
+    } else {
+        advance(w, flight, a->stored);
+        succeed(w, now_ns);
+        outlet_contact_answered(&w->outlet, true);
+    }
+}
+
 void delivery_answered(struct wire *w, uint64_t now_ns, const struct wire_flight *flight,
                        const struct answer *a)
 {
-    if (w->mode == WIRE_PURE) {
+    if (flight->question) {
+        settle_question(w, now_ns, flight, a);
+    } else if (w->mode == WIRE_PURE) {
         settle_numbered(w, now_ns, flight, a);
     } else if (answer_success(a)) {
         stored_to(w, flight->batch.end, flight->batch.body.size);

@@ -33,6 +33,9 @@ struct batch_limits delivery_limits(const struct wire *w);
 /* Whether a dead letter is on its way to the owner. */
 bool delivery_asking(const struct wire *w);
 
+/* Goes on under the epoch that the owner has found. */
+void delivery_settle_contact(struct wire *w);
+
 /* Goes on behind a dead letter that the owner has. */
 void delivery_settle_dead(struct wire *w);
 

@@ -13,36 +13,44 @@ static void write_hex(char *to, const uint8_t *bytes, size_t count)
         snprintf(to + 2 * i, 3, "%02x", bytes[i]);
 }
 
-static void write_fixed(FILE *to, const struct wire_options *o)
+/* Returns where the epoch's digits begin, of mode pure. */
+static size_t write_fixed(FILE *to, const struct wire_options *o)
 {
+    size_t digits = 0;
     fprintf(to, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n", o->url.target, o->url.authority,
             o->agent);
     if (o->token)
         fprintf(to, "Authorization: Bearer %s\r\n", o->token);
     if (o->mode == WIRE_PURE) {
-        char epoch[2 * WIRE_EPOCH_BYTES + 1];
-        write_hex(epoch, o->epoch, WIRE_EPOCH_BYTES);
-        fprintf(to, "Content-Type: application/vnd.pure.records\r\n");
-        fprintf(to, "Pure-Stream: %s\r\nPure-Epoch: %s\r\nPure-Event: %s\r\n", o->source, epoch, o->event);
+        fprintf(to,
+                "Content-Type: application/vnd.pure.records\r\nPure-Stream: %s\r\nPure-Epoch: ", o->source);
+        digits = (size_t)ftello(to);
+        fprintf(to, "%*s\r\nPure-Event: %s\r\n", 2 * WIRE_EPOCH_BYTES, "", o->event);
     } else if (o->mode == WIRE_BATCH) {
         fprintf(to, "Content-Type: application/x-ndjson\r\n");
     } else {
         fprintf(to, "Content-Type: %s\r\n", o->content_type ? o->content_type : "application/json");
     }
     fprintf(to, "Content-Length: ");
+    return digits;
+}
+
+void request_set_epoch(struct request *r, const uint8_t epoch[WIRE_EPOCH_BYTES])
+{
+    char digits[2 * WIRE_EPOCH_BYTES + 1];
+    write_hex(digits, epoch, WIRE_EPOCH_BYTES);
+    snprintf(r->id, sizeof r->id, "msg_%.16s_", digits);
+    if (r->mode == WIRE_PURE)
+        memcpy(r->text + r->epoch, digits, 2 * WIRE_EPOCH_BYTES);
 }
 
 int request_init(struct request *r, const struct wire_options *o)
 {
     *r = (struct request){.mode = o->mode};
-    char epoch[17];
-    write_hex(epoch, o->epoch, 8);
-    snprintf(r->id, sizeof r->id, "msg_%s_", epoch);
-
     FILE *to = open_memstream(&r->text, &r->fixed);
     if (!to)
         return -ENOMEM;
-    write_fixed(to, o);
+    r->epoch = write_fixed(to, o);
     bool failed = ferror(to);
     failed |= fclose(to) != 0;
     r->largest = r->fixed + LINES_MAX;
@@ -52,6 +60,7 @@ int request_init(struct request *r, const struct wire_options *o)
         return -ENOMEM;
     }
     r->text = larger;
+    request_set_epoch(r, o->epoch);
     return 0;
 }
 
@@ -91,6 +100,8 @@ struct span request_head(struct request *r, const struct request_numbers *n)
     }
     if (r->mode == WIRE_PURE)
         to = put_line(to, "\r\nPure-Base: ", n->base);
+    if (r->mode == WIRE_PURE && n->count == 0)
+        to = put_line(to, "\r\nPure-Sent: ", n->sent);
     if (r->mode != WIRE_PURE) {
         to = put_text(put_text(to, "\r\nwebhook-id: "), r->id);
         to = put_number(to, n->first);

@@ -186,7 +186,31 @@ static int next_batch(struct wire *w, struct batch *batch)
     return 0;
 }
 
-static void send_request(struct wire *w, uint64_t now_ns)
+static void send_head_and_body(struct wire *w, uint64_t now_ns, const struct batch *batch, bool question)
+{
+    struct request_numbers numbers = {.body_bytes = batch->body.size,
+                                      .first = batch->start.records + 1,
+                                      .count = batch_count(batch),
+                                      .base = outlet_base(&w->outlet),
+                                      .sent = w->outlet.contact.reach};
+    if (w->mode != WIRE_PURE)
+        numbers.wall_s = io_wall_ms(w->loop->io) / 1000;
+    struct span head = request_head(&w->request, &numbers);
+    uint64_t number = connection_begin(&w->connection, now_ns, head.size + batch->body.size);
+    w->flights[number % CONNECTION_PIPELINE_MAX] = (struct wire_flight){*batch, w->series, question};
+    counter_add(&w->outlet.report.requests, 1);
+    struct iovec parts[] = {{(void *)head.data, head.size}, {(void *)batch->body.data, batch->body.size}};
+    stream_send(&w->stream, parts, batch->body.size > 0 ? 2 : 1);
+}
+
+static void send_question(struct wire *w, uint64_t now_ns)
+{
+    struct batch none = {.start = w->next, .end = w->next};
+    w->asking = true;
+    send_head_and_body(w, now_ns, &none, true);
+}
+
+static void send_records(struct wire *w, uint64_t now_ns)
 {
     struct batch batch;
     int error = next_batch(w, &batch);
@@ -194,19 +218,9 @@ static void send_request(struct wire *w, uint64_t now_ns)
         delivery_failed(w, now_ns, error, NULL);
         return;
     }
-    struct request_numbers numbers = {
-        .body_bytes = batch.body.size, .first = batch.start.records + 1, .count = batch_count(&batch)};
-    numbers.base = w->outlet.queue.freed.records;
-    if (w->mode != WIRE_PURE)
-        numbers.wall_s = io_wall_ms(w->loop->io) / 1000;
-    struct span head = request_head(&w->request, &numbers);
-    uint64_t number = connection_begin(&w->connection, now_ns, head.size + batch.body.size);
-    w->flights[number % CONNECTION_PIPELINE_MAX] = (struct wire_flight){batch, w->series};
+    send_head_and_body(w, now_ns, &batch, false);
     w->next = batch.end;
     w->sent_records = max_u64(w->sent_records, batch.end.records);
-    counter_add(&w->outlet.report.requests, 1);
-    struct iovec parts[] = {{(void *)head.data, head.size}, {(void *)batch.body.data, batch.body.size}};
-    stream_send(&w->stream, parts, batch.body.size > 0 ? 2 : 1);
 }
 
 /* What is published, with `next` at or behind `freed`. Numbers that were lost are passed over. */
@@ -222,17 +236,30 @@ static bool waiting_records(struct wire *w)
     return w->outlet.queue.published_seen.bytes > w->next.bytes && !delivery_asking(w);
 }
 
+/* Whether records have to wait for what the receiver, and then the owner, says. */
+static bool unclear(const struct wire *w)
+{
+    return w->mode == WIRE_PURE && !outlet_may_send(&w->outlet);
+}
+
+static bool may_send(const struct wire *w)
+{
+    return !unclear(w) || (outlet_contact(&w->outlet) == OUTLET_ASKING && !w->asking);
+}
+
 static void go_on(struct wire *w, uint64_t now_ns)
 {
     struct connection *c = &w->connection;
-    if (w->looking_up || now_ns < w->rest_until_ns || !waiting_records(w))
+    if (w->looking_up || now_ns < w->rest_until_ns || !waiting_records(w) || !may_send(w))
         return;
     if (c->phase == CONNECTION_NONE && addresses_lookup_due(&w->addresses, now_ns))
         look_up(w, now_ns);
     else if (c->phase == CONNECTION_NONE)
         start_connecting(w, now_ns);
+    else if (connection_ready(c) && unclear(w))
+        send_question(w, now_ns);
     else if (connection_ready(c))
-        send_request(w, now_ns);
+        send_records(w, now_ns);
 }
 
 /* --- the round --- */
@@ -266,6 +293,7 @@ static void settle_closed(struct wire *w, uint64_t now_ns)
         addresses_failed(&w->addresses);
         delivery_failed(w, now_ns, c->error, NULL);
     }
+    w->asking = false;
     connection_clear(c);
 }
 
@@ -278,6 +306,7 @@ static void take_change(struct wire *w)
     stop_looking_up(w);
     request_dispose(&w->request);
     w->request = change->request;
+    request_set_epoch(&w->request, w->epoch);
     set_options(w, &change->options);
     free(change);
     w->disabled = false;
@@ -296,6 +325,7 @@ static bool run(struct task *task, uint64_t now_ns)
         w->rest_until_ns = min_u64(w->rest_until_ns, now_ns + DELIVERY_HURRIED_REST_NS);
     settle_answers(w, now_ns);
     delivery_settle_dead(w);
+    delivery_settle_contact(w);
     look(w);
     if (c->phase == CONNECTION_CLOSED)
         settle_closed(w, now_ns);
@@ -369,6 +399,7 @@ int wire_init(struct wire *w, const struct wire_options *options, const char *ap
     timer_init(&w->timer, timer_fired);
     memcpy(w->epoch, options->epoch, sizeof w->epoch);
     set_options(w, options);
+    w->outlet.asks = true;
     w->outlet.consumer = &loop->board;
     w->outlet.consumer_slot = w->task.slot;
     return 0;
@@ -392,7 +423,6 @@ int wire_change(struct wire *w, const struct wire_options *options)
     if (!change)
         return -ENOMEM;
     change->options = *options;
-    memcpy(change->options.epoch, w->epoch, sizeof w->epoch);
     error = request_init(&change->request, &change->options);
     if (error < 0) {
         free(change);

@@ -17,7 +17,8 @@
  *
  * and are sent from there without a copy (but for NDJSON). Whatever goes wrong, `next` goes back to `freed`,
  * and the same records go again under the same numbers. Numbers that were lost (record_queue_jump) are passed
- * over when nothing is in flight. */
+ * over when nothing is in flight. In mode pure nothing is sent before the outlet's contact is clear, but for
+ * the question that it begins with. */
 #ifndef PURE_WIRE_WIRE_H
 #define PURE_WIRE_WIRE_H
 
@@ -37,6 +38,7 @@
 struct wire_flight {
     struct batch batch;
     uint32_t series; /* the wire's `series` when it was sent */
+    bool question;   /* pure: it has no records (struct outlet_contact) */
 };
 
 /* New options for a wire that runs, made ready by another thread. */
@@ -54,7 +56,7 @@ struct wire {
     struct resolver *resolver;
     struct log *log;
     enum wire_mode mode;
-    uint8_t epoch[WIRE_EPOCH_BYTES]; /* never changes */
+    uint8_t epoch[WIRE_EPOCH_BYTES]; /* the stream's: options do not change it, the outlet's contact may */
     char endpoint[128]; /* "http://host" for people: the path and the query of a webhook may be secrets */
     bool stopping;
     _Atomic bool hurried;               /* rests are short from now on */
@@ -79,6 +81,7 @@ struct wire {
                               before: it goes again unchanged. Before that: not above queue.freed */
     uint64_t sent_records; /* number of the last record sent in this life; never decreases */
     struct wire_flight flights[CONNECTION_PIPELINE_MAX]; /* of the connection's exchange n: [n % MAX] */
+    bool asking;                                         /* a question is in flight, alone */
     uint32_t
         series; /* counts the times `next` went back: answers to older requests only tell what is stored */
 

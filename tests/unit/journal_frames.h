@@ -101,7 +101,8 @@ static inline void make_sections(struct section sections[SECTIONS])
     sections[n++] = cursor_section(true, JOURNAL_RETIRED_MAX);
     sections[n++] = key_section();
     sections[n++] =
-        (struct section){.type = SECTION_OUTPUT, .output = {span_text("out"), VARINT_MAX, VARINT_MAX - 1}};
+        (struct section){.type = SECTION_OUTPUT,
+                         .output = {span_text("out"), VARINT_MAX, VARINT_MAX - 1, 1234567, {7, [15] = 9}}};
     sections[n++] = (struct section){.type = SECTION_STATE, .state = span_text("any bytes")};
     sections[n++] = dead_section(0, span_text("record"));
     sections[n++] = dead_section(5, none);

@@ -64,7 +64,10 @@ static void commit_everything(struct segments *s)
         {.type = SECTION_CURSOR,
          .cursor = {.identity = span_text("pi1/a/next"), .epoch = {0xab, 0x01}, .stored = 11}},
         {.type = SECTION_KEY, .key = {.digest = {0xcd}, .stored = 5}},
-        {.type = SECTION_OUTPUT, .output = {.output = span_text("cloud"), .sent = 10, .stored = 8}},
+        {.type = SECTION_OUTPUT,
+         .output = {.output = span_text("cloud"), .sent = 10, .stored = 8, .reach = OUTPUT_REACH_ALL}},
+        {.type = SECTION_OUTPUT,
+         .output = {.output = span_text("log"), .sent = 10, .stored = 8, .reach = 9, .epoch = {0xef}}},
         {.type = SECTION_DEAD,
          .dead = {.output = span_text("cloud"),
                   .number = 8,
@@ -102,6 +105,8 @@ static void a_log_names_all_that_a_commit_says(void **state)
                                    "  cursor pi1/a/next epoch ab010000000000000000000000000000: stored 11\n"
                                    "  key cd000000000000000000000000000000: stored 5\n"
                                    "  output cloud: sent 10, stored 8\n"
+                                   "  output log: sent 10, stored 8, none behind 9 has left, "
+                                   "epoch ef000000000000000000000000000000\n"
                                    "  dead letter cloud 8: 404\n"
                                    "    x\n"
                                    "  dead letter gone cloud 3\n"

@@ -97,8 +97,19 @@ static const struct row rows[] = {
      RECORDS_HEAD "Pure-First: 1\r\nPure-Base: 0\r\nPure-Count: 1\r\nContent-Length: 2\r\n\r\n\1a", 200, 1,
      false, "Pure-Stored: 1\r\n"},
     {"records below their base",
-     RECORDS_HEAD "Pure-First: 1\r\nPure-Base: 1\r\nPure-Count: 1\r\nContent-Length: 2\r\n\r\n\1a", 400, 0,
+     RECORDS_HEAD "Pure-First: 1\r\nPure-Base: 1\r\nPure-Count: 1\r\nContent-Length: 2\r\n\r\n\1a", 200, 1,
+     false, "Pure-Stored: 1\r\n"},
+    {"records from a base that is no number",
+     RECORDS_HEAD "Pure-First: 1\r\nPure-Base: -1\r\nPure-Count: 1\r\nContent-Length: 2\r\n\r\n\1a", 400, 0,
      false, "Pure-Base"},
+    {"a question about records",
+     RECORDS_HEAD "Pure-First: 1\r\nPure-Sent: 7\r\nPure-Count: 0\r\nContent-Length: 0\r\n\r\n", 200, 0,
+     false, "Pure-Stored: 0\r\n"},
+    {"no records, and no question",
+     RECORDS_HEAD "Pure-First: 1\r\nPure-Count: 0\r\nContent-Length: 0\r\n\r\n", 400, 0, false, "Pure-Sent"},
+    {"a question about records, with a body",
+     RECORDS_HEAD "Pure-First: 1\r\nPure-Sent: 7\r\nPure-Count: 0\r\nContent-Length: 2\r\n\r\n\1a", 400, 0,
+     false, "without a body"},
     {"records of a stream that claims to be a link's",
      "POST /apps/counter/records HTTP/1.1\r\n" HOST "Content-Type: application/vnd.pure.records\r\n"
      "Pure-Stream: link KEY/app/out\r\nPure-Epoch: 000102030405060708090a0b0c0d0e0F\r\nPure-Event: e\r\n"
@@ -319,6 +330,30 @@ static void a_run_says_what_was_posted(void **state)
     front_world_close(&w);
 }
 
+static void a_question_is_a_run_without_records(void **state)
+{
+    (void)state;
+    struct front_world w;
+    static const char question[] =
+        RECORDS_HEAD "Pure-First: 3\r\nPure-Base: 2\r\nPure-Sent: 7\r\nPure-Count: 0\r\n"
+                     "Content-Length: 0\r\n\r\n";
+    static const char records[] =
+        RECORDS_HEAD "Pure-First: 1\r\nPure-Count: 1\r\nContent-Length: 2\r\n\r\n\1a";
+    front_world_open(&w, 1, NULL);
+    struct sim_connection *c = front_world_send(&w, question, sizeof question - 1);
+    sim_run_for(w.sim, 10 * NS_PER_MS);
+    assert_int_equal(w.apps[0].last.kind, RUN_STREAM);
+    assert_int_equal(w.apps[0].last.records, 0);
+    assert_int_equal(w.apps[0].last.first, 3);
+    assert_int_equal(w.apps[0].last.base, 2);
+    assert_int_equal(w.apps[0].last.asks, 8);
+    sim_peer_send(c, records, sizeof records - 1);
+    sim_run_for(w.sim, 10 * NS_PER_MS);
+    assert_int_equal(w.apps[0].last.records, 1);
+    assert_int_equal(w.apps[0].last.asks, 0);
+    front_world_close(&w);
+}
+
 static void a_run_of_records_says_whose_they_are(void **state)
 {
     (void)state;
@@ -420,6 +455,7 @@ int main(void)
         cmocka_unit_test(a_request_byte_by_byte_has_the_same_outcome),
         cmocka_unit_test(a_long_pipeline_is_answered_in_order),
         cmocka_unit_test(a_run_says_what_was_posted),
+        cmocka_unit_test(a_question_is_a_run_without_records),
         cmocka_unit_test(a_run_of_records_says_whose_they_are),
         cmocka_unit_test(a_body_is_waited_for_with_100_continue),
         cmocka_unit_test(a_body_that_is_refused_is_not_waited_for),

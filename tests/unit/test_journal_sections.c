@@ -58,6 +58,8 @@ static void expect_section(const struct section *a, const struct section *b)
         expect_span(a->output.output, b->output.output);
         assert_int_equal(a->output.sent, b->output.sent);
         assert_int_equal(a->output.stored, b->output.stored);
+        assert_int_equal(a->output.reach, b->output.reach);
+        assert_memory_equal(a->output.epoch, b->output.epoch, JOURNAL_EPOCH_BYTES);
         break;
     case SECTION_STATE:
         expect_span(a->state, b->state);
@@ -198,13 +200,17 @@ static void numbers_that_cannot_be_are_refused(void **state)
         assert_int_equal(commit_read_section(&rest, &section), runs[i].possible ? 1 : PE_JOURNAL);
         frame_drop(&b);
     }
-    static const uint64_t outputs[][2] = {{5, 6}, {VARINT_MAX + 1, 6}}; /* sent, stored */
+    static const uint64_t outputs[][3] = {
+        {5, 6, 0}, {VARINT_MAX + 1, 6, 0}, {6, 5, VARINT_MAX + 1}}; /* sent, stored, reach */
+    static const uint8_t epoch[JOURNAL_EPOCH_BYTES];
     for (size_t i = 0; i < ARRAY_SIZE(outputs); i++) {
         frame_begin(&b, FRAME_COMMIT);
         frame_put_u8(&b, SECTION_OUTPUT);
         frame_put_name(&b, span_text("o"));
         frame_put_u64(&b, outputs[i][0]);
         frame_put_u64(&b, outputs[i][1]);
+        frame_put_u64(&b, outputs[i][2]);
+        frame_put(&b, epoch, sizeof epoch);
         struct span rest = span_of(b.data + FRAME_HEAD, frame_payload_size(&b));
         assert_int_equal(commit_read_section(&rest, &section), PE_JOURNAL);
         frame_drop(&b);

@@ -84,6 +84,7 @@ static void an_open_is_read_as_written(void **state)
                                   .epoch = {1, 2, 3, [15] = 255},
                                   .base = VARINT_MAX,
                                   .first = 17,
+                                  .asks = 300,
                                   .app = span_text(names[i]),
                                   .output = span_text("out"),
                                   .target = span_text(names[i]),
@@ -91,7 +92,8 @@ static void an_open_is_read_as_written(void **state)
         size_t size = frame_put_open(buffer, buffer + sizeof buffer, &open);
         struct frame out = read_back(buffer, size);
         assert_int_equal(out.type, FRAME_OPEN);
-        assert_true(out.open.stream == 70000 && out.open.base == VARINT_MAX && out.open.first == 17);
+        assert_true(out.open.stream == 70000 && out.open.base == VARINT_MAX && out.open.first == 17 &&
+                    out.open.asks == 300);
         assert_memory_equal(out.open.epoch, open.epoch, FRAME_EPOCH_BYTES);
         assert_true(span_is(out.open.app, names[i]) && span_is(out.open.output, "out"));
         assert_true(span_is(out.open.target, names[i]) && span_is(out.open.event, LONG_TEXT));

@@ -108,6 +108,35 @@ static void a_gap_is_refused_with_the_number_that_the_app_has(void **state)
     bench_close(b);
 }
 
+/* An OPEN that asks has no STORED before the app has said that no more is stored. */
+static void a_question_is_answered_by_the_app(void **state)
+{
+    (void)state;
+    struct bench *b = bench_open();
+    struct feed f = feed_from(b, ANN, 0, 1);
+    feed_all(&f, RECORDS("a", "b", "c"));
+    settle(b);
+    for (uint64_t sent = 2; sent <= 3; sent++) {
+        inlets_begin(&b->peers[ANN].inlets);
+        struct frame_open open = an_open(0, 1);
+        open.asks = sent + 1;
+        struct feed question = feed_open(b, ANN, &open);
+        assert_false(inlets_due(&b->peers[ANN].inlets));
+        settle(b);
+        if (sent < 3) {
+            expect_refused(&question, REFUSED_ROLLED_BACK, 3);
+            assert_int_equal(logged(b, "and it knows of 2: its store was put back to an older copy"), 1);
+            continue;
+        }
+        expect_stored(&question, 0); /* of those that came on this stream */
+        feed_all(&question, RECORDS("a", "b", "c", "d"));
+        settle(b);
+        expect_stored(&question, 4);
+    }
+    assert_int_equal(seen_count, 4);
+    bench_close(b);
+}
+
 static void a_retired_epoch_is_refused(void **state)
 {
     (void)state;
@@ -412,6 +441,7 @@ int main(void)
         cmocka_unit_test(duplicates_are_told_of_as_they_come),
         cmocka_unit_test(records_that_their_sender_lost_are_passed_over_and_said),
         cmocka_unit_test(a_gap_is_refused_with_the_number_that_the_app_has),
+        cmocka_unit_test(a_question_is_answered_by_the_app),
         cmocka_unit_test(a_retired_epoch_is_refused),
         cmocka_unit_test(two_peers_with_the_same_names_do_not_mix),
         cmocka_unit_test(a_peer_that_is_renamed_goes_on),

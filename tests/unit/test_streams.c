@@ -80,6 +80,28 @@ static void what_the_sender_was_told_is_never_asked_for_again(void **state)
     streams_dispose(&s);
 }
 
+static void a_sender_that_has_sent_less_than_is_stored_has_an_older_store(void **state)
+{
+    (void)state;
+    struct streams s = {0};
+    struct stream_cursor *cursor;
+    enum stream_news news;
+    find(&s, run_of("pi/a/out", 1, 0), STREAM_NEW)->stored = 7;
+    for (uint64_t sent = 0; sent < 7; sent++) {
+        struct run run = run_of("pi/a/out", 1, 3);
+        run.asks = sent + 1;
+        assert_int_equal(streams_find(&s, &run, &cursor, &news), PE_STREAM_ROLLED_BACK);
+        assert_int_equal(cursor->stored, 7);
+    }
+    struct run run = run_of("pi/a/out", 1, 0);
+    run.asks = 7 + 1;
+    assert_int_equal(find(&s, run, STREAM_KNOWN)->stored, 7);
+    memset(run.epoch, 2, sizeof run.epoch);
+    run.asks = 1;
+    assert_int_equal(find(&s, run, STREAM_NEW_EPOCH)->stored, 0); /* there is nothing it could be behind */
+    streams_dispose(&s);
+}
+
 static void the_table_is_bounded(void **state)
 {
     (void)state;
@@ -146,6 +168,7 @@ int main(void)
         cmocka_unit_test(a_stream_with_an_identity_is_known_by_that),
         cmocka_unit_test(a_new_epoch_counts_anew_and_retires_the_old_one),
         cmocka_unit_test(what_the_sender_was_told_is_never_asked_for_again),
+        cmocka_unit_test(a_sender_that_has_sent_less_than_is_stored_has_an_older_store),
         cmocka_unit_test(the_table_is_bounded),
         cmocka_unit_test(one_host_cannot_keep_others_out),
         cmocka_unit_test(the_last_keys_are_remembered_and_older_ones_forgotten),

@@ -68,6 +68,96 @@ static void more_than_was_ever_sent_is_still_an_error(void **state)
     world_end(t);
 }
 
+/* --- the question that a life begins with --- */
+
+/* `stored` of the world; a question is answered as a host does. */
+static void receive_asked(struct sim_connection *c, void *context)
+{
+    static const char rolled_back[] =
+        "HTTP/1.1 409 Conflict\r\nPure-Stored: 150\r\nPure-Error: rolled-back\r\n"
+        "Content-Length: 0\r\n\r\n";
+    struct http_head head;
+    parse_request(sim_taken(c), &head);
+    if (number_field(&head, "pure-count") > 0) {
+        receive_based(c, context);
+        return;
+    }
+    note_request(c, &here);
+    if (here->stored > number_field(&head, "pure-sent"))
+        sim_peer_send(c, rolled_back, sizeof rolled_back - 1);
+    else
+        reply_stored(c, here, 200);
+}
+
+static const struct sim_step asking[] = {SIM_EXPECT_HTTP, SIM_CALL(receive_asked, &here), SIM_AGAIN};
+
+static struct world *begin_asking(uint64_t stored, uint64_t reach)
+{
+    struct world *t = BEGIN(asking);
+    t->options.mode = WIRE_PURE;
+    t->stored = stored;
+    start_behind(t, 100, 130);
+    t->wire->outlet.contact.reach = reach;
+    atomic_store(&t->wire->outlet.contact.state, OUTLET_ASKING);
+    push_numbers(t, 30);
+    run_for_s(t, 1);
+    return t;
+}
+
+static void nothing_new_is_sent_before_the_answer_is_noted(void **state)
+{
+    (void)state;
+    struct world *t = begin_asking(110, 120);
+    assert_int_equal(t->requests, 1);
+    assert_int_equal(outlet_contact(&t->wire->outlet), OUTLET_AGREED);
+    assert_int_equal(stored_number(t), 110);
+    outlet_contact_noted(&t->wire->outlet, NULL);
+    run_until_stored(t);
+    assert_int_equal(t->noted[1].first, 111);
+    assert_int_equal(t->stored, 130);
+    assert_int_equal(failures_of(t), 0);
+    world_end(t);
+}
+
+/* What may have been sent in any case need not wait: the disk may have failed. */
+static void what_may_have_been_sent_goes_on_without_a_note(void **state)
+{
+    (void)state;
+    struct world *t = begin_asking(110, 130);
+    assert_int_equal(t->stored, 130);
+    push_numbers(t, 1);
+    run_for_s(t, 1);
+    assert_int_equal(t->stored, 130);
+    outlet_contact_noted(&t->wire->outlet, NULL);
+    run_until_stored(t);
+    assert_int_equal(t->stored, 131);
+    world_end(t);
+}
+
+static void a_wire_that_was_outgrown_goes_on_under_a_new_epoch(void **state)
+{
+    (void)state;
+    static const uint8_t epoch[WIRE_EPOCH_BYTES] = {0xb0, 0xb1, [15] = 0xbf};
+    char line[400];
+    struct world *t = begin_asking(150, 120);
+    assert_int_equal(t->requests, 1);
+    assert_int_equal(outlet_contact(&t->wire->outlet), OUTLET_OUTGROWN);
+    assert_int_equal(stored_number(t), 100);
+    assert_int_equal(error_of(t), PE_STREAM_ROLLED_BACK);
+    assert_int_equal(take_log(t, line, sizeof line), 1);
+    assert_non_null(strstr(line, "stored records up to 150, and this store knows of 120"));
+    t->stored = 0; /* of that epoch it has none yet */
+    outlet_contact_noted(&t->wire->outlet, epoch);
+    run_until_stored(t);
+    assert_int_equal(t->noted[1].first, 101); /* known: base says so */
+    assert_memory_equal(t->wire->epoch, epoch, sizeof epoch);
+    static const char field[] = "Pure-Epoch: b0b100000000000000000000000000bf\r\n";
+    assert_non_null(memmem(t->wire->request.text, t->wire->request.fixed, field, sizeof field - 1));
+    assert_int_equal(t->stored, 130);
+    assert_int_equal(state_of(t), OUTLET_OK);
+    world_end(t);
+}
+
 /* --- lost numbers --- */
 
 static void lost_numbers_are_passed_over(void **state)
@@ -342,6 +432,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_receiver_knows_what_an_earlier_life_has_sent),
         cmocka_unit_test(more_than_was_ever_sent_is_still_an_error),
+        cmocka_unit_test(nothing_new_is_sent_before_the_answer_is_noted),
+        cmocka_unit_test(what_may_have_been_sent_goes_on_without_a_note),
+        cmocka_unit_test(a_wire_that_was_outgrown_goes_on_under_a_new_epoch),
         cmocka_unit_test(lost_numbers_are_passed_over),
         cmocka_unit_test(a_wire_that_rests_or_is_disabled_passes_over_lost_numbers_too),
         cmocka_unit_test(a_record_that_is_always_refused_is_set_aside_and_the_next_follows),
