@@ -131,6 +131,24 @@ static void what_a_sender_sends_after_it_was_put_back_arrives_once(void **state)
     }
 }
 
+/* Questions and answers get lost as anything does. */
+static void it_finds_out_on_a_path_that_loses_half(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 16; seed++) {
+        struct sim_path bad = sim_path_default;
+        bad.loss = 500;
+        open_hosts(seed);
+        sim_disk_copy_free(send_and_copy(100));
+        sim_set_path(world.sim, "10.0.0.1", "10.0.0.2", &bad);
+        sim_set_path(world.sim, "10.0.0.2", "10.0.0.1", &bad);
+        world_start(one);
+        post(OTHERS + 1, 60);
+        ASSERT_GIVEN({1, COPIED + 100}, {OTHERS + 1, 60});
+        hosts_world_close(&world);
+    }
+}
+
 /* Records that have not left the host are no part of what may have been sent: a restart does not change that.
  */
 static void nor_do_restarts_before_it_meets_the_receiver_hide_it(void **state)
@@ -266,6 +284,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_sender_sends_after_it_was_put_back_arrives_once),
+        cmocka_unit_test(it_finds_out_on_a_path_that_loses_half),
         cmocka_unit_test(nor_do_restarts_before_it_meets_the_receiver_hide_it),
         cmocka_unit_test(crashes_while_it_finds_out_lose_and_double_nothing),
         cmocka_unit_test(what_was_not_answered_when_the_copy_was_made_is_not_doubled),
