@@ -416,10 +416,10 @@ void outputs_refused(struct outputs *o, const struct frame_refused *frame, uint6
     bool for_ever, asked = output->asking;
     int error = refusal(frame->reason, &for_ever);
     stop(o, output, error, for_ever, now_ns);
+    if (asked && error == PE_STREAM_ROLLED_BACK)
+        outlet_contact_answered(output->stream.outlet, false);
     if (!asked)                          /* else the number may be of records that are not these */
         store(o, output, frame->stored); /* one that cannot be frees nothing; the stream has ended anyhow */
-    else if (error == PE_STREAM_ROLLED_BACK)
-        outlet_contact_answered(output->stream.outlet, false);
 }
 
 void outputs_credit(struct outputs *o, uint64_t session_credit)

@@ -3,6 +3,7 @@
  *     client ──HTTP──▶ one: a ──next, link───▶ two: b     of /sim/ledger, all three
  *                           a ──cloud, wire──▶ two: c
  */
+#include "tests/sim/datagrams.h"
 #include "tests/sim/ledgers.h"
 
 #include "host/host_private.h"
@@ -131,6 +132,24 @@ static void what_a_sender_sends_after_it_was_put_back_arrives_once(void **state)
     }
 }
 
+/* Questions and answers get lost as anything does. */
+static void it_finds_out_on_a_path_that_loses_much(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 16; seed++) {
+        struct sim_path bad = sim_path_default;
+        bad.loss = 300;
+        open_hosts(seed);
+        sim_disk_copy_free(send_and_copy(100));
+        sim_set_path(world.sim, "10.0.0.1", "10.0.0.2", &bad);
+        sim_set_path(world.sim, "10.0.0.2", "10.0.0.1", &bad);
+        world_start(one);
+        post(OTHERS + 1, 60);
+        ASSERT_GIVEN({1, COPIED + 100}, {OTHERS + 1, 60});
+        hosts_world_close(&world);
+    }
+}
+
 /* Records that have not left the host are no part of what may have been sent: a restart does not change that.
  */
 static void nor_do_restarts_before_it_meets_the_receiver_hide_it(void **state)
@@ -187,25 +206,29 @@ static void crashes_while_it_finds_out_lose_and_double_nothing(void **state)
 static void what_was_not_answered_when_the_copy_was_made_is_not_doubled(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 4; seed++) {
-        open_hosts(seed);
+    for (uint64_t seed = 0; seed < 32; seed++) {
+        uint64_t waiting = 50 + 100 * (seed % 4); /* more than the queue holds, too */
+        open_hosts(seed + 1);
         post(1, 50);
         await_stored(50);
         sim_run_for(world.sim, 3 * NS_PER_S);
         world_kill(two);
-        post(51, 50 + 100 * seed); /* more than the queue holds, too */
+        post(51, waiting);
         struct sim_disk_copy *copy = sim_disk_save(one->disk);
         world_start(two);
-        post(101 + 100 * seed, 100);
-        ASSERT_GIVEN({1, 200 + 100 * seed});
+        post(51 + waiting, 100);
+        ASSERT_GIVEN({1, 150 + waiting});
         world_kill(one);
         sim_disk_restore(one->disk, copy);
         sim_disk_copy_free(copy);
         world_start(one);
-        if (seed % 2)
-            sim_run_for(world.sim, seed * 20 * NS_PER_MS), world_crash(one), world_start(one);
+        if (seed >= 4) { /* it falls when it has found out, or nearly so */
+            sim_run_for(world.sim, seed / 4 * 2 * NS_PER_MS);
+            world_crash(one);
+            world_start(one);
+        }
         post(OTHERS + 1, 30);
-        ASSERT_GIVEN({1, 200 + 100 * seed}, {OTHERS + 1, 30});
+        ASSERT_GIVEN({1, 150 + waiting}, {OTHERS + 1, 30});
         hosts_world_close(&world);
     }
 }
@@ -262,6 +285,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_sender_sends_after_it_was_put_back_arrives_once),
+        cmocka_unit_test(it_finds_out_on_a_path_that_loses_much),
         cmocka_unit_test(nor_do_restarts_before_it_meets_the_receiver_hide_it),
         cmocka_unit_test(crashes_while_it_finds_out_lose_and_double_nothing),
         cmocka_unit_test(what_was_not_answered_when_the_copy_was_made_is_not_doubled),
