@@ -154,6 +154,7 @@ void host_hold_signals(void)
 {
     sigset_t signals;
     hold_signals(&signals);
+    signal(SIGXFSZ, SIG_IGN); /* what is beyond RLIMIT_FSIZE fails with EFBIG, and somebody says so */
 }
 
 /* The three come as reads on the front's loop, to no thread's handler. */
@@ -162,7 +163,6 @@ static int take_signals(struct host *h)
     sigset_t signals;
     hold_signals(&signals);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE: EFBIG is enough */
     h->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
     if (h->signal_fd < 0)
         return -errno;

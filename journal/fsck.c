@@ -81,14 +81,19 @@ static int open_store(struct fsck *f, bool read_only)
     return error;
 }
 
-static bool is_locked(struct fsck *f)
+static bool locked_at(struct fsck *f, const char *name, int flags)
 {
-    int fd = f->files->backend->open(f->files, f->store.directory, STORE_LOCK_NAME, O_RDWR, 0);
+    int fd = f->files->backend->open(f->files, f->store.directory, name, flags, 0);
     if (fd < 0)
         return false;
     bool locked = f->files->backend->lock(f->files, fd) == -EWOULDBLOCK;
     f->files->backend->close(f->files, fd);
     return locked;
+}
+
+static bool is_locked(struct fsck *f)
+{
+    return locked_at(f, STORE_LOCK_NAME, O_RDWR) || locked_at(f, ".", O_RDONLY | O_DIRECTORY);
 }
 
 /* --- one segment --- */

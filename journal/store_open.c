@@ -106,6 +106,17 @@ static int take_lock(struct store *s)
     return error == -EWOULDBLOCK ? PE_JOURNAL_LOCKED : error;
 }
 
+/* The file may be removed while a host runs, the directory's own lock stays. Some file systems have none for
+ * directories. */
+static int take_locks(struct store *s)
+{
+    struct files *files = s->options.files;
+    int error = take_lock(s);
+    if (error == 0 && files->backend->lock(files, s->directory) == -EWOULDBLOCK)
+        error = PE_JOURNAL_LOCKED;
+    return error;
+}
+
 static void take_name(void *context, const char *name)
 {
     struct opening *o = context;
@@ -485,7 +496,7 @@ static int recover(struct opening *o)
     if (error < 0)
         return give_why(o, error, NULL);
     s->directory = error;
-    error = s->options.read_only ? 0 : take_lock(s);
+    error = s->options.read_only ? 0 : take_locks(s);
     if (error < 0)
         return give_why(o, error, STORE_LOCK_NAME);
     if ((error = list_segments(o)) < 0 || (error = find_store(o)) < 0 || (error = take_segments(o)) < 0)

@@ -267,6 +267,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         TEST(what_is_no_file_has_no_size),
         TEST(a_file_is_made_once_with_its_mode_and_not_inherited),
+        TEST(what_is_no_file_has_no_size),
         TEST(bytes_are_read_where_they_were_written),
         TEST(a_read_is_short_only_at_the_end),
         TEST(a_write_is_whole_or_an_error),

@@ -1,4 +1,5 @@
 /* What lies in a store's directory and is none of its own, under names that segments have. */
+#include "journal/fsck.h"
 #include "tests/unit/store_build.h"
 #include "tests/unit/temp_directory.h"
 
@@ -91,12 +92,35 @@ static void what_is_no_file_is_left_alone(void **state)
     close(directory);
 }
 
+/* Two hosts in one store would both acknowledge, and one of them for nothing. */
+static void a_store_stays_locked_though_its_lock_is_removed(void **state)
+{
+    (void)state;
+    struct store first, second;
+    char path[40], why[256];
+    int directory = temp_directory();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", directory);
+    struct store_options options = {.files = files_system(), .path = path, .fill_random = build_random};
+    assert_int_equal(store_open(&first, &options, why, sizeof why), 0);
+    assert_int_equal(unlinkat(directory, "lock", 0), 0);
+    assert_int_equal(store_open(&second, &options, why, sizeof why), PE_JOURNAL_LOCKED);
+    struct fsck_report report;
+    struct said said = {.size = 0};
+    assert_int_equal(fsck_store(files_system(), path, true, build_line, &said, &report), PE_JOURNAL_LOCKED);
+    assert_true(report.running);
+    store_close(&first);
+    assert_int_equal(store_open(&second, &options, why, sizeof why), 0);
+    store_close(&second);
+    close(directory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_that_was_put_there_does_not_use_up_the_numbers),
         cmocka_unit_test(a_number_that_a_frame_proves_counts_however_high),
         cmocka_unit_test(what_is_no_file_is_left_alone),
+        cmocka_unit_test(a_store_stays_locked_though_its_lock_is_removed),
     };
     temp_make();
     return sodium_init() < 0 ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
