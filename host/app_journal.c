@@ -304,6 +304,7 @@ static void snapshot(struct owned_app *a)
         frame_snapshot(a);
         error = commit_end(frames_of(j), counter_read(&a->entry.report.stored));
     }
+    j->snapshot_size = j->snapshot.size;
     sink_dispose(&j->snapshot);
     if (!fits)
         return;
@@ -323,9 +324,10 @@ static bool snapshot_is_due(const struct owned_app *a)
 {
     const struct app_journal *j = &a->journal;
     uint64_t begun = *j->options.begun - j->snapshot_begun;
+    uint64_t often = SNAPSHOT_SEGMENTS + 4 * j->snapshot_size / j->options.store->options.segment_bytes;
     bool full = atomic_load_explicit(&j->options.writer->condition, memory_order_relaxed) == JOURNAL_FULL;
     return a->state.app && !j->snapshot_filled && !j->snapshot_writing &&
-           (j->snapshot_due || begun >= SNAPSHOT_SEGMENTS || (full && begun > 0 && j->segment_count > 1));
+           (j->snapshot_due || begun >= often || (full && begun > 0 && j->segment_count > 1));
 }
 
 /* --- what is to be done besides turns --- */

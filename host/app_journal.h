@@ -6,7 +6,8 @@
  * freed, inboxes are freed and their results go back (with durability `interval` inboxes do not wait).
  *
  * A snapshot has all that is to be known of the app, so that what was journaled before is not needed to know
- * it. One is written after each start, and then at least every SNAPSHOT_SEGMENTS segments of its owner.
+ * it. One is written after each start, and then every SNAPSHOT_SEGMENTS segments of its owner, and as many
+ * more as four times its state fills: what a large state costs is a fraction of what is written anyway.
  *
  * That receivers have stored something is journaled with the app's next frame, or after ACKS_NS in one of its
  * own: losing it means to send again what they know.
@@ -78,6 +79,7 @@ struct app_journal {
     /* snapshots */
     bool snapshot_due, snapshot_filled, snapshot_writing;
     uint64_t snapshot_begun;   /* options.begun when the last one was framed */
+    uint64_t snapshot_size;    /* bytes of its state */
     uint64_t snapshot_segment; /* of the one being written */
     struct pure_sink snapshot;
     /* segments with frames that are needed to know the app, oldest first, each held */
