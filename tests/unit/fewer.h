@@ -1,5 +1,5 @@
-/* How many seeds, where each one costs ten times as much: under sanitizers, which look for other mistakes than
- * rare orders of events do. */
+/* How many seeds, where each one costs ten times as much: under sanitizers, which look for other mistakes
+ * than rare orders of events do. */
 #ifndef PURE_TESTS_FEWER_H
 #define PURE_TESTS_FEWER_H
 
