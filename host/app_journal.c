@@ -423,24 +423,30 @@ void app_journal_work(struct owned_app *a)
 
 /* --- durable --- */
 
-static void hold_segment(struct owned_app *a, uint64_t segment)
+int app_journal_note_segment(struct app_journal *j, uint64_t segment)
 {
-    struct app_journal *j = &a->journal;
     if (j->segment_count > 0 && j->segments[j->segment_count - 1] == segment)
-        return;
+        return 0;
     if (j->segment_count == j->segment_room) {
         uint32_t room = j->segment_room ? 2 * j->segment_room : 8;
         uint64_t *segments = realloc(j->segments, room * sizeof *segments);
-        if (!segments) {
-            log_line(a->log, LOG_ERROR, "app %s: no memory to remember segment %llu", a->entry.name,
-                     (ull)segment);
-            return;
-        }
+        if (!segments)
+            return -ENOMEM;
         j->segments = segments;
         j->segment_room = room;
     }
     j->segments[j->segment_count++] = segment;
-    store_hold(j->options.store, segment);
+    return 1;
+}
+
+/* What is not held may be removed though it is needed: the app cannot go on without. */
+static void hold_segment(struct owned_app *a, uint64_t segment)
+{
+    int added = app_journal_note_segment(&a->journal, segment);
+    if (added > 0)
+        store_hold(a->journal.options.store, segment);
+    else if (added < 0)
+        fail(a, added);
 }
 
 /* All before the snapshot's is not needed any more. */
@@ -459,8 +465,8 @@ static void placed(struct journal_member *m, uint64_t segment, uint64_t offset)
     struct app_journal *j = &a->journal;
     owned_app_placed(a);
     for (struct journal_output *o = j->outputs; o; o = o->next) {
-        if (o->backlog)
-            backlog_placed(o->backlog, segment, offset);
+        if (o->backlog && backlog_placed(o->backlog, segment, offset) < 0)
+            fail(a, -ENOMEM);
         if (o->noted == DEAD_FILLED)
             o->noted = DEAD_WRITING;
     }
@@ -487,7 +493,8 @@ static void durable(struct journal_member *m)
     if (j->snapshot_writing)
         release_segments(j, j->snapshot_segment);
     j->snapshot_writing = false;
-    owned_app_durable(a);
+    if (!j->failed)
+        owned_app_durable(a);
     journal_released(j->options.writer);
 }
 

@@ -114,6 +114,9 @@ void app_journal_park(struct owned_app *a);
 /* Before app_journal_add_output of the producer: its receiver has all up to `stored`. -ENOMEM or 0. */
 int app_journal_stored(struct owned_app *a, const char *output, uint64_t stored);
 
+/* Adds it to j->segments, if it is not the last there: 1, or 0. -ENOMEM. Nothing is held by that. */
+int app_journal_note_segment(struct app_journal *j, uint64_t segment);
+
 /* --- turns --- */
 
 /* Events were given, with success. */

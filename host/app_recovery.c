@@ -146,29 +146,14 @@ static void forget_all(struct owned_app *a)
     a->journal.segment_count = 0;
 }
 
-static int note_segment(struct app_journal *j, uint64_t segment)
-{
-    if (j->segment_count > 0 && j->segments[j->segment_count - 1] == segment)
-        return 0;
-    if (j->segment_count == j->segment_room) {
-        uint32_t room = j->segment_room ? 2 * j->segment_room : 8;
-        uint64_t *segments = realloc(j->segments, room * sizeof *segments);
-        if (!segments)
-            return -ENOMEM;
-        j->segments = segments;
-        j->segment_room = room;
-    }
-    j->segments[j->segment_count++] = segment;
-    return 0;
-}
-
 int app_journal_restore(struct owned_app *a, const struct commit_head *head,
                         const struct journal_frame *frame, struct span sections)
 {
     struct app_journal *j = &a->journal;
     if (frame->kind == FRAME_SNAPSHOT)
         forget_all(a);
-    int error = note_segment(j, frame->segment), of_state = 0, more;
+    int noted = app_journal_note_segment(j, frame->segment);
+    int error = noted < 0 ? noted : 0, of_state = 0, more;
     struct section section;
     while ((more = commit_read_section(&sections, &section)) > 0) {
         int result = restore_section(a, &section);
@@ -267,7 +252,7 @@ int app_journal_stored(struct owned_app *a, const char *output, uint64_t stored)
 static void hold_sends(void *context, const struct store_sends *sends)
 {
     struct app_journal *j = context;
-    (void)note_segment(j, sends->segment);
+    (void)app_journal_note_segment(j, sends->segment);
 }
 
 void app_journal_park(struct owned_app *a)

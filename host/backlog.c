@@ -251,23 +251,23 @@ bool backlog_outstanding(struct backlog *b)
     return b->stored_filled < b->sent;
 }
 
-void backlog_placed(struct backlog *b, uint64_t segment, uint64_t offset)
+int backlog_placed(struct backlog *b, uint64_t segment, uint64_t offset)
 {
     b->writing = b->filled;
     b->writing_sent = b->sent;
     b->stored_writing = b->stored_filled;
     if (b->sent == b->placed)
-        return;
+        return 0;
     struct backlog_segment *last = has_segments(b) ? &b->segments[b->segment_end - 1] : NULL;
     if (last && last->segment == segment) {
         last->last = b->sent;
     } else {
         struct backlog_segment next = {segment, offset, b->placed + 1, b->sent, offset};
         if (add_segment(b, &next) < 0)
-            log_line(b->options.log, LOG_ERROR, "output %s.%s: no memory to remember segment %llu",
-                     b->options.outlet->app, b->options.outlet->output, (ull)segment);
+            return -ENOMEM;
     }
     b->placed = b->sent;
+    return 0;
 }
 
 void backlog_durable(struct backlog *b)

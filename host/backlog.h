@@ -133,8 +133,8 @@ bool backlog_would_release(struct backlog *b);
 /* Whether records wait to be stored, or that they are is not in a frame. */
 bool backlog_outstanding(struct backlog *b);
 
-/* As of journal_member. */
-void backlog_placed(struct backlog *b, uint64_t segment, uint64_t offset);
+/* As of journal_member. -ENOMEM: its records cannot be found again, the app cannot go on; or 0. */
+int backlog_placed(struct backlog *b, uint64_t segment, uint64_t offset);
 void backlog_durable(struct backlog *b);
 
 /* Where a record lies that is not known to be stored: in which segment, and from which offset on to look for
