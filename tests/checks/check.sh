@@ -107,8 +107,16 @@ check_promises() {
     fi
 }
 
+# All that runs under this variant, and no more.
+programs_of() {
+    local source
+    for source in $(tests_of "$1"); do
+        echo "build/$1/tests/$(basename "$source" .c)"
+    done
+}
+
 build_and_run() {
-    check "build $1" $make VARIANT="$1" all tests live || return
+    check "build $1" $make VARIANT="$1" all live $(programs_of "$1") || return
     run_tests "$1"
     check "$1: the process" tests/checks/process.sh "$1"
     [ "$mode" = fast ] || check_promises "$1" "links between processes" tests/checks/links.sh "$1"

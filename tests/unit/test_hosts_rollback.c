@@ -3,6 +3,7 @@
  *     client ──HTTP──▶ one: a ──next, link───▶ two: b     of /sim/ledger, all three
  *                           a ──cloud, wire──▶ two: c
  */
+#include "tests/unit/fewer.h"
 #include "tests/sim/datagrams.h"
 #include "tests/sim/ledgers.h"
 
@@ -114,7 +115,7 @@ static struct sim_disk_copy *send_and_copy(uint64_t more)
 static void what_a_sender_sends_after_it_was_put_back_arrives_once(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 6; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(6); seed++) {
         open_hosts(seed);
         sim_disk_copy_free(send_and_copy(100));
         bool away = seed % 2, many = seed > 2;
@@ -136,7 +137,7 @@ static void what_a_sender_sends_after_it_was_put_back_arrives_once(void **state)
 static void it_finds_out_on_a_path_that_loses_much(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 16; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(16); seed++) {
         struct sim_path bad = sim_path_default;
         bad.loss = 300;
         open_hosts(seed);
@@ -155,7 +156,7 @@ static void it_finds_out_on_a_path_that_loses_much(void **state)
 static void nor_do_restarts_before_it_meets_the_receiver_hide_it(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 4; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(4); seed++) {
         open_hosts(seed);
         sim_disk_copy_free(send_and_copy(100));
         world_kill(two);
@@ -180,7 +181,7 @@ static void nor_do_restarts_before_it_meets_the_receiver_hide_it(void **state)
 static void crashes_while_it_finds_out_lose_and_double_nothing(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 24; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(24); seed++) {
         open_hosts(seed);
         sim_disk_copy_free(send_and_copy(100));
         world_kill(two);
@@ -258,7 +259,7 @@ static void it_may_be_put_back_again(void **state)
 static void ordinary_restarts_are_not_taken_for_it(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 12; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(12); seed++) {
         open_hosts(seed);
         uint64_t posted = 0;
         for (unsigned i = 0; i < 8; i++) {
