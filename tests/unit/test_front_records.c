@@ -1,5 +1,6 @@
 /* Records from another host: put into the inbox while they come, in whole records, however the bytes are cut;
  * what was put stays put, whatever happens to the rest. */
+#include "tests/unit/fewer.h"
 #include "tests/sim/front_world.h"
 
 #include <setjmp.h>
@@ -90,7 +91,7 @@ static void all_records_come_in_once_in_order_however_they_are_cut(void **state)
 {
     (void)state;
     static struct batch_of_records b;
-    for (uint64_t seed = 0; seed < 1500; seed++) {
+    for (uint64_t seed = 0; seed < FEWER(1500); seed++) {
         struct front_world w;
         front_world_open(&w, seed, NULL);
         if (seed % 2)
@@ -116,7 +117,7 @@ static void what_was_put_stays_put_when_the_connection_is_reset(void **state)
     (void)state;
     static struct batch_of_records b;
     unsigned partly = 0;
-    for (uint64_t seed = 0; seed < 500; seed++) {
+    for (uint64_t seed = 0; seed < FEWER(500); seed++) {
         struct front_world w;
         front_world_open(&w, seed, NULL);
         make_batch(&b, sim_random(w.sim), RECORDS_MAX);

@@ -17,6 +17,7 @@
  * the one before it did
  *
  * test_hosts_links_storm FIRST [COUNT] runs the seeds FIRST, FIRST + 1 … alone. */
+#include "tests/unit/fewer.h"
 #include "tests/unit/links_storm.h"
 
 #include <setjmp.h>
@@ -24,7 +25,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#define SEEDS        300
+#define SEEDS        FEWER(300)
 #define TICKS        40
 #define STEPS_MAX    (3 * 1000 * 1000)
 #define LONG_TICK_NS (130 * NS_PER_S) /* sessions are rekeyed at 120 s */
