@@ -57,6 +57,10 @@ enum io_kind {
     IO_KINDS
 };
 
+/* Of an IO_FILE_WRITE: its thread has nothing else to do, so the back end may wait for it in the call, which
+ * saves the wakes of a worker and back. */
+#define IO_FILE_HERE 1
+
 struct io_op;
 typedef void io_done(struct io_op *op, int result, bool more);
 
@@ -82,7 +86,7 @@ struct io_op {
         struct {                         /* IO_FILE_… */
             uint64_t offset;
             const char *name; /* the owner's memory, until the last completion */
-            int flags;        /* of openat */
+            int flags;        /* OPEN: of openat. WRITE: 0 or IO_FILE_HERE */
             unsigned mode;
         } file;
         struct { /* IO_SEND: parts[0, message.msg_iovlen) */
@@ -284,6 +288,7 @@ static inline void io_prepare_file(struct io_op *op, enum io_kind kind, int fd, 
 {
     io_prepare_memory(op, kind, fd, data, size, done);
     op->file.offset = offset;
+    op->file.flags = 0;
 }
 
 /* OPEN, UNLINK: `name` is the owner's. `flags` and `mode` of OPEN as openat takes them. */

@@ -43,6 +43,7 @@ struct host_journal {
     struct journal_writer writer;
     struct journal_reader reader;
     bool writing, reading; /* they are made */
+    bool alone;            /* all its apps wait for the disk */
     uint64_t begun;        /* segments that the writer has begun */
 };
 

@@ -66,8 +66,12 @@ static int open_journal(struct host *h, unsigned owner)
     struct host_journal *journal = &h->journals[owner];
     struct host_thread *t = &h->threads[1 + owner];
     *journal = (struct host_journal){.host = h, .loop = &t->loop};
-    struct journal_options options = {
-        .store = &h->store, .loop = &t->loop, .log = &t->log, .begun = begun, .context = journal};
+    struct journal_options options = {.store = &h->store,
+                                      .loop = &t->loop,
+                                      .log = &t->log,
+                                      .begun = begun,
+                                      .context = journal,
+                                      .alone = &journal->alone};
     int error = journal_writer_init(&journal->writer, &options);
     if (error < 0)
         return error;
@@ -218,10 +222,22 @@ static void hold_unknown(void *context, const char *app)
              segments);
 }
 
+static void see_who_waits(struct host *h)
+{
+    for (unsigned i = 0; i < h->owner_count; i++)
+        h->journals[i].alone = true;
+    for (unsigned i = 0; i < h->app_count; i++) {
+        const struct app_journal *j = &h->apps[i].journal;
+        if (!j->on || j->options.durability != DURABILITY_SYNC)
+            h->journals[i % h->owner_count].alone = false;
+    }
+}
+
 int host_restore_apps(struct host *h)
 {
     if (!h->storing)
         return 0;
+    see_who_waits(h);
     struct restoring r = {.host = h, .errors = calloc(h->app_count + 1, sizeof *r.errors)};
     if (!r.errors)
         return -ENOMEM;

@@ -264,6 +264,7 @@ static void note_slow(struct journal_writer *w, uint64_t took_ns)
 static void count_write(struct journal_writer *w, size_t bytes)
 {
     uint64_t took_ns = w->options.loop->now_ns - w->write_began_ns;
+    w->last_write_ns = took_ns;
     counter_add(&w->counters.writes, 1);
     counter_add(&w->counters.bytes, bytes);
     counter_add(&w->counters.wait_ns, took_ns);
@@ -308,11 +309,23 @@ static void batch_durable(struct journal_writer *w)
 
 static void batch_written(struct io_op *op, int result, bool more);
 
+/* One small batch, on a disk that answers in less time than wakes take, by an owner whose apps all wait for
+ * the disk and that has nothing else to do: it may as well wait itself. A disk that is slow once is not
+ * trusted again before a worker has found it fast. */
+static bool may_wait_here(const struct journal_writer *w)
+{
+    return w->options.alone && *w->options.alone && w->buffers[!filling(w)].size <= JOURNAL_HERE_BYTES &&
+           w->last_write_ns > 0 && w->last_write_ns < JOURNAL_HERE_NS && !w->options.loop->first &&
+           !w->stopping && !w->no_space && w->written == 0;
+}
+
 static void write_rest(struct journal_writer *w)
 {
     const struct frame_buffer *b = &w->buffers[!filling(w)];
     io_prepare_file(&w->write_op, IO_FILE_WRITE, w->fd, b->data + w->written,
                     (uint32_t)(b->size - w->written), w->write_at + w->written, batch_written);
+    if (may_wait_here(w))
+        w->write_op.file.flags = IO_FILE_HERE;
     io_queue(w->options.loop->io, &w->write_op);
 }
 

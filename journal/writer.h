@@ -12,6 +12,9 @@
  * batch, and so all before it, is durable. A batch without frames is durable at once when nothing is being
  * written, and else together with the batch before it if nobody added frames until then.
  *
+ * A write is a worker's, so that turns go on. Only where that gains nothing, a small batch of an owner that
+ * has nothing else to do, on a disk that was fast just now, the owner waits itself: it saves two wakes.
+ *
  * Segments: the next one is made (created, set aside, its name made durable) before the current one is full.
  * Its HEADER is the first frame of the first batch in it, so beginning a segment costs no write of its own;
  * the old one's SEAL is written at the same time. Is there no next one, as the disk is full, the batch waits
@@ -36,6 +39,10 @@
 #define JOURNAL_RETRY_NS    NS_PER_S
 #define JOURNAL_SLOW_NS     NS_PER_S        /* a write that takes longer is worth a line in the log, */
 #define JOURNAL_SLOW_LOG_NS (60 * NS_PER_S) /* but one in so long a time only */
+
+/* A batch of at most so many bytes is written in place if the last write took less than so long. */
+#define JOURNAL_HERE_BYTES (16u << 10)
+#define JOURNAL_HERE_NS    NS_PER_MS
 
 /* At the end of each segment: for batches while there is no next segment; the second half for the seal. A
  * seal that is longer is written all the same, beyond what was set aside, if the disk has space. */
@@ -85,6 +92,9 @@ struct journal_options {
      * space. May be NULL. */
     void (*removing)(void *context, uint64_t segment);
     void *context;
+    /* Whether all that runs on the loop waits for this journal, so that the loop may wait for a short write as
+     * well as a worker. Does not change while the loop runs. NULL: no */
+    const bool *alone;
 };
 
 struct journal_waiter {
@@ -113,6 +123,7 @@ struct journal_writer {
     uint64_t write_at;       /* where it begins in the current segment */
     size_t written;          /* of it: a short write goes on there */
     uint64_t write_began_ns; /* when it was handed over */
+    uint64_t last_write_ns;  /* how long the one before took; 0: there was none */
 
     /* The current segment; NULL: none, and then fd is -1 and the rest 0. */
     struct segment *segment;

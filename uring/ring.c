@@ -173,18 +173,39 @@ static void prepare(struct io_uring_sqe *sqe, struct io_op *op)
     io_uring_sqe_set_data64(sqe, (uintptr_t)op);
 }
 
-/* The kernel gives every IORING_OP_SHUTDOWN to a worker thread, which it may have to start; the system call
- * itself does not block. What was queued before has to be issued first. */
-static bool shut_down(struct uring *u, struct io_op *op)
+/* What is done by a system call of this thread; what was queued before has to be issued first. */
+static bool issue_all(struct uring *u)
 {
     if (io_uring_sq_ready(&u->ring) > 0)
         submit(u);
-    if (io_uring_sq_ready(&u->ring) > 0)
-        return false;
-    op->backend_word = shutdown(op->fd, SHUT_WR) < 0 ? (uint64_t)errno : 0;
+    return io_uring_sq_ready(&u->ring) == 0;
+}
+
+static void done_here(struct uring *u, struct io_op *op, int64_t result)
+{
+    op->backend_word = (uint64_t)result;
     op->next = NULL;
-    *u->shut_at = op;
-    u->shut_at = &op->next;
+    *u->here_at = op;
+    u->here_at = &op->next;
+}
+
+/* The kernel gives every IORING_OP_SHUTDOWN to a worker thread, which it may have to start; the system call
+ * itself does not block. */
+static bool shut_down(struct uring *u, struct io_op *op)
+{
+    if (!issue_all(u))
+        return false;
+    done_here(u, op, shutdown(op->fd, SHUT_WR) < 0 ? -errno : 0);
+    return true;
+}
+
+static bool write_here(struct uring *u, struct io_op *op)
+{
+    if (!issue_all(u))
+        return false;
+    struct iovec part = {op->data, op->size};
+    ssize_t written = pwritev2(op->fd, &part, 1, (off_t)op->file.offset, RWF_DSYNC);
+    done_here(u, op, written < 0 ? -errno : written);
     return true;
 }
 
@@ -255,6 +276,8 @@ static bool hand_over(struct uring *u, struct io_op *op)
     assert(!receives(op) || u->buffers.count > 0);
     if (op->kind == IO_SHUTDOWN)
         return shut_down(u, op);
+    if (op->kind == IO_FILE_WRITE && op->file.flags & IO_FILE_HERE)
+        return write_here(u, op);
     struct io_uring_sqe *sqe = take_entry(u);
     if (!sqe)
         return false;
@@ -394,15 +417,15 @@ static int sleep_or_enter(struct uring *u, uint64_t deadline_ns)
 
 /* --- 4. to 6. take, deliver, offer --- */
 
-static int deliver_shut(struct uring *u)
+static int deliver_here(struct uring *u)
 {
     int delivered = 0;
-    struct io_op *op = u->shut;
-    u->shut = NULL;
-    u->shut_at = &u->shut;
+    struct io_op *op = u->here;
+    u->here = NULL;
+    u->here_at = &u->here;
     while (op) {
         struct io_op *next = op->next;
-        io_complete(&u->io, op, -(int)op->backend_word, false);
+        io_complete(&u->io, op, (int)(int64_t)op->backend_word, false);
         delivered++;
         op = next;
     }
@@ -488,7 +511,7 @@ static int deliver_batch(struct uring *u)
 {
     struct io_uring_cqe batch[BATCH];
     unsigned taken = take(u, batch);
-    int delivered = deliver_shut(u);
+    int delivered = deliver_here(u);
     for (unsigned i = 0; i < taken; i++)
         delivered += deliver(u, &batch[i]);
     if (u->buffers.count > 0)
@@ -509,7 +532,7 @@ static int wait_for(struct io *io, struct io_op *first, struct io_op *cancels, u
     u->waits++;
     bool all = hand_over_all(u, first);
     all = hand_over_cancels(u, cancels, all);
-    if (!all || u->shut)
+    if (!all || u->here)
         deadline_ns = 0;
     int error = sleep_or_enter(u, deadline_ns);
     u->quick_sends = 0;
@@ -558,7 +581,7 @@ int uring_open(struct io **io, const struct uring_options *options)
     if (!u)
         return -ENOMEM;
     io_init(&u->io, &backend);
-    u->shut_at = &u->shut;
+    u->here_at = &u->here;
     u->wake_fd = eventfd(0, EFD_CLOEXEC); /* blocking: its read is to wait, as sockets' do */
     int error = u->wake_fd < 0 ? -errno : 0;
     if (error == 0)

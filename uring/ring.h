@@ -19,8 +19,9 @@ struct uring {
     uint64_t waits;        /* ever; the one under way counts */
     int wake_fd;           /* an eventfd */
     uint64_t wake_count;   /* where that read goes; of no interest */
-    struct io_op *shut; /* IO_SHUTDOWNs done in this wait; delivered before it ends, so empty between waits */
-    struct io_op **shut_at; /* the end of that list */
+    struct io_op
+        *here; /* done by calls of this thread in this wait; delivered before it ends: empty between waits */
+    struct io_op **here_at; /* the end of that list */
 };
 
 /* The kernel's threads for operations on files, at most, for each thread with a ring; besides one for each

@@ -438,6 +438,43 @@ static void a_new_process_goes_on_behind_the_old_one(void **state)
     world_close(&w);
 }
 
+/* How the next commit of so many bytes is written. */
+static bool is_waited_for_here(struct writer_world *w, size_t bytes)
+{
+    world_commit(&w->apps[0], bytes, 0);
+    world_run(w, 50 * NS_PER_MS);
+    assert_int_equal(w->apps[0].durable_sequence, w->apps[0].sequence);
+    return w->writer.write_op.file.flags & IO_FILE_HERE;
+}
+
+static void an_owner_waits_itself_only_for_a_small_write_on_a_fast_disk(void **state)
+{
+    (void)state;
+    static const bool yes = true, no = false;
+    struct writer_world w;
+    world_open(&w, 1, WORLD_SEGMENT);
+    w.policy.sync_min_ns = w.policy.sync_max_ns = NS_PER_MS / 10;
+    world_set_policy(&w);
+    world_run_ready(&w);
+    w.writer.options.alone = &yes;
+    assert_false(is_waited_for_here(&w, 100)); /* nobody knows yet how fast it is */
+    assert_true(is_waited_for_here(&w, 100));
+    assert_false(is_waited_for_here(&w, 50 * KIB));
+    assert_true(is_waited_for_here(&w, 100));
+    w.policy.sync_min_ns = w.policy.sync_max_ns = 5 * NS_PER_MS;
+    world_set_policy(&w);
+    assert_true(is_waited_for_here(&w, 100)); /* once */
+    assert_false(is_waited_for_here(&w, 100));
+    assert_false(is_waited_for_here(&w, 100));
+    w.policy.sync_min_ns = w.policy.sync_max_ns = NS_PER_MS / 10;
+    world_set_policy(&w);
+    assert_false(is_waited_for_here(&w, 100));
+    assert_true(is_waited_for_here(&w, 100));
+    w.writer.options.alone = &no; /* somebody on the loop does not wait for the disk */
+    assert_false(is_waited_for_here(&w, 100));
+    world_close(&w);
+}
+
 /* What fills the room is on its way at once then, whatever its interval. */
 static void whoever_waits_for_room_does_not_wait_for_an_interval(void **state)
 {
@@ -459,6 +496,7 @@ static void whoever_waits_for_room_does_not_wait_for_an_interval(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_owner_waits_itself_only_for_a_small_write_on_a_fast_disk),
         cmocka_unit_test(whoever_waits_for_room_does_not_wait_for_an_interval),
         cmocka_unit_test(many_members_share_one_write),
         cmocka_unit_test(turns_go_on_while_a_write_is_under_way),

@@ -376,6 +376,39 @@ static void a_write_has_reached_the_disk_when_it_completes(void **state)
     close_store(&s);
 }
 
+/* Behind what was queued before it, and as durable. */
+static void a_write_may_be_waited_for_in_the_call(void **state)
+{
+    struct store s;
+    static uint8_t bytes[2 * BLOCK], got[2 * BLOCK];
+    open_store(&s, state);
+    bool tells = !s.w.sim && tells_what_is_unwritten(&s);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = pattern(i);
+    int fd = make(&s, "a");
+    struct probe before, here = {0};
+    submit(&s, &before, IO_FILE_WRITE, fd, bytes, BLOCK, 0);
+    io_prepare_file(&here.op, IO_FILE_WRITE, fd, bytes + BLOCK, BLOCK, BLOCK, done);
+    here.op.file.flags = IO_FILE_HERE;
+    io_queue(s.w.io, &here.op);
+    assert_false(here.over);
+    wait_until(&s.w, &here.over);
+    assert_int_equal(here.result, BLOCK);
+    wait_until(&s.w, &before.over);
+    assert_int_equal(before.result, BLOCK);
+    assert_true(!tells || unwritten_pages(fd) == 0);
+    assert_int_equal(run(&s, IO_FILE_READ, fd, got, sizeof got, 0), sizeof got);
+    assert_memory_equal(got, bytes, sizeof bytes);
+    here.over = false;
+    io_prepare_file(&here.op, IO_FILE_WRITE, s.directory, bytes, 1, 0, done);
+    here.op.file.flags = IO_FILE_HERE;
+    io_queue(s.w.io, &here.op);
+    wait_until(&s.w, &here.over);
+    assert_int_equal(here.result, -EBADF); /* a failure is its result */
+    run_close(&s, fd);
+    close_store(&s);
+}
+
 static const struct CMUnitTest promises[] = {
     cmocka_unit_test(a_file_is_made_once),
     cmocka_unit_test(what_is_not_there_is_not_found),
@@ -389,6 +422,7 @@ static const struct CMUnitTest promises[] = {
     cmocka_unit_test(what_is_cancelled_ends_all_the_same),
     cmocka_unit_test(the_end_of_an_operation_ends_a_wait_without_a_deadline),
     cmocka_unit_test(a_write_has_reached_the_disk_when_it_completes),
+    cmocka_unit_test(a_write_may_be_waited_for_in_the_call),
 };
 
 int main(void)
