@@ -92,8 +92,8 @@ struct journal_options {
      * space. May be NULL. */
     void (*removing)(void *context, uint64_t segment);
     void *context;
-    /* Whether all that runs on the loop waits for this journal, so that the loop may wait for a short write as
-     * well as a worker. Does not change while the loop runs. NULL: no */
+    /* Whether all that runs on the loop waits for this journal, so that the loop may wait for a short write
+     * as well as a worker. Does not change while the loop runs. NULL: no */
     const bool *alone;
 };
 
