@@ -224,12 +224,14 @@ static void hold_unknown(void *context, const char *app)
 
 static void see_who_waits(struct host *h)
 {
-    for (unsigned i = 0; i < h->owner_count; i++)
-        h->journals[i].alone = true;
-    for (unsigned i = 0; i < h->app_count; i++) {
-        const struct app_journal *j = &h->apps[i].journal;
-        if (!j->on || j->options.durability != DURABILITY_SYNC)
-            h->journals[i % h->owner_count].alone = false;
+    for (unsigned i = 0; i < h->owner_count; i++) {
+        struct host_journal *journal = &h->journals[i];
+        journal->alone = true;
+        for (unsigned k = 0; k < h->app_count; k++) {
+            const struct owned_app *a = &h->apps[k];
+            bool waits = a->journal.on && a->journal.options.durability == DURABILITY_SYNC;
+            journal->alone = journal->alone && (waits || a->loop != journal->loop);
+        }
     }
 }
 
