@@ -33,14 +33,15 @@ static bool is_disk(const char *directory)
     return false;
 }
 
-int disk_open(struct disk_file *file, const char *directory, uint64_t bytes)
+int disk_open(struct disk_file *file, const char *directory, const char *name, uint64_t set_aside)
 {
     *file = (struct disk_file){.fd = -1};
     if (!is_disk(directory))
         return -1;
-    snprintf(file->path, sizeof file->path, "%s/disk", directory);
+    snprintf(file->path, sizeof file->path, "%s/%s", directory, name);
     file->fd = open(file->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (file->fd >= 0 && fallocate(file->fd, 0, 0, (off_t)bytes) == 0 && fsync(file->fd) == 0)
+    if (file->fd >= 0 && (set_aside == 0 || fallocate(file->fd, 0, 0, (off_t)set_aside) == 0) &&
+        fsync(file->fd) == 0)
         return 0;
     say(file->path, "set aside");
     disk_close(file);
@@ -75,7 +76,7 @@ uint64_t disk_rate(const char *directory)
     struct disk_file file;
     double took_ns[WRITES];
     unsigned count = 0;
-    if (disk_open(&file, directory, (uint64_t)WRITES * LARGEST) != 0)
+    if (disk_open(&file, directory, "disk", (uint64_t)WRITES * LARGEST) != 0)
         return 0;
     while (count < WRITES && (took_ns[count] = (double)disk_write(&file, LARGEST)) > 0)
         count++;

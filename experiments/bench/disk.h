@@ -5,15 +5,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A file whose space is set aside, written from its front on, as a segment of a journal is. */
+/* A file that is written from its front on: into space set aside, as a segment of a journal is, or growing
+ * with each write, as a file is that was just opened. */
 struct disk_file {
     int fd;
     uint64_t at;
     char path[512];
 };
 
-/* In the directory; -1, after a line on stderr, if that is none of a disk (tmpfs). disk_close removes it. */
-int disk_open(struct disk_file *file, const char *directory, uint64_t bytes);
+/* In the directory, with `set_aside` bytes of space (0: it grows); -1, after a line on stderr, if that is
+ * none of a disk (tmpfs). disk_close removes it. */
+int disk_open(struct disk_file *file, const char *directory, const char *name, uint64_t set_aside);
 void disk_close(struct disk_file *file);
 
 /* One write and fdatasync behind the last; the nanoseconds it took, 0 after a line on stderr. `size` is at

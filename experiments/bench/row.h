@@ -50,7 +50,8 @@ struct row_disk {
     uint64_t beyond_bytes;  /* most seen waiting on the disk beyond the queues */
     uint64_t event_p50_us;  /* journal at-1: one event by itself, in turns with */
     uint64_t memory_p50_us; /* one event to an app that keeps nothing, and */
-    uint64_t bare_p50_us;   /* one bare write and sync of the same size */
+    uint64_t bare_p50_us;   /* one bare write and sync of the same size, behind a file's end, and */
+    uint64_t aside_p50_us;  /* into space that was set aside */
 };
 
 struct row {
