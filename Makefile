@@ -38,7 +38,7 @@ endif
 CFLAGS ?=
 override CFLAGS += $(CSTD) $(WARN) $(CFLAGS_$(VARIANT)) -I. -MMD -MP -fPIC -pthread
 LDFLAGS += $(LDFLAGS_$(VARIANT)) -pthread
-LIBS := -luring -lsodium -linih -ldl
+LIBS := -luring -lwolfssl -lsodium -linih -lz -ldl
 # Modules call these two of the program that loads them.
 EXPORTS := -Wl,--export-dynamic-symbol=pure_send,--export-dynamic-symbol=pure_write
 
@@ -48,7 +48,7 @@ endif
 
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 
-LIB_SRC := $(wildcard core/*.c journal/*.c uring/*.c link/*.c wire/*.c) $(filter-out host/main.c,$(wildcard host/*.c))
+LIB_SRC := $(wildcard core/*.c noise/*.c tls/*.c journal/*.c uring/*.c link/*.c wire/*.c) $(filter-out host/main.c,$(wildcard host/*.c))
 SIM_SRC := $(wildcard tests/sim/*.c)
 EPOLL_SRC := $(filter-out %/main.c,$(wildcard experiments/epoll/*.c))
 PATH_SRC := $(addprefix experiments/path/,path.c control.c icmp.c)
@@ -68,10 +68,10 @@ all: $(HOST) $(APPS) $(APP_HEADER)
 
 # --- what a fresh machine lacks ---
 
-PACKAGES_build := gcc libc6-dev liburing-dev libsodium-dev libinih-dev
-PACKAGES_check := $(PACKAGES_build) libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 curl
+PACKAGES_build := gcc libc6-dev liburing-dev libwolfssl-dev libsodium-dev libinih-dev zlib1g-dev
+PACKAGES_check := $(PACKAGES_build) libcmocka-dev libcjson-dev libssl-dev clang-14 libclang-rt-14-dev clang-format-14 curl
 PACKAGES_crash := $(PACKAGES_check) libfuse3-dev fuse3
-PACKAGES_bench := $(PACKAGES_build) wrk libenet-dev
+PACKAGES_bench := $(PACKAGES_build) wrk libenet-dev libcurl4-openssl-dev
 PACKAGES_deb := $(PACKAGES_build) dpkg-dev
 
 # $(call install_missing,PACKAGES): asks dpkg (20 ms), and apt-get only for what is not there.
@@ -211,7 +211,7 @@ include experiments/bench.mk
 bench: | deps-bench
 
 format: deps-check
-	clang-format-14 -i $$(find core journal uring link wire host tests experiments -name '*.[ch]')
+	clang-format-14 -i $$(find core noise tls journal uring link wire host tests experiments -name '*.[ch]')
 
 clean:
 	rm -rf build docs/examples/demo.store

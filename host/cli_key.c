@@ -15,7 +15,7 @@ static int print_public(const uint8_t public[LINK_KEY_BYTES])
 
 static int make(const char *path, const struct host_options *options)
 {
-    const struct link_random random = {options->fill_random, options->context};
+    const struct noise_random random = {options->fill_random, options->context};
     uint8_t public[LINK_KEY_BYTES];
     char why[512];
     if (key_file_new(path, &random, public, why, sizeof(why)) < 0)

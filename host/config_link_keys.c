@@ -2,7 +2,7 @@
 #include "host/config_readers.h"
 
 #include "host/config_values.h"
-#include "link/key.h"
+#include "noise/key.h"
 
 #include <stdlib.h>
 

@@ -116,9 +116,9 @@ static inline struct host_thread *listen_thread(struct host *h)
     return h->config->link ? &h->threads[h->thread_count - 1] : NULL;
 }
 
-static inline struct link_random host_random(const struct host *h)
+static inline struct noise_random host_random(const struct host *h)
 {
-    return (struct link_random){h->options.fill_random, h->options.context};
+    return (struct noise_random){h->options.fill_random, h->options.context};
 }
 
 /* An array of zeroed structures of any alignment up to a cache line: queues lie in them. */

@@ -167,7 +167,7 @@ static int sync_directory(const char *path)
     return error;
 }
 
-int key_file_new(const char *path, const struct link_random *random, uint8_t public[LINK_KEY_BYTES],
+int key_file_new(const char *path, const struct noise_random *random, uint8_t public[LINK_KEY_BYTES],
                  char *why, size_t why_size)
 {
     const struct reason reason = {why, why_size};

@@ -4,7 +4,7 @@
 #define PURE_HOST_KEY_FILE_H
 
 #include "host/config.h"
-#include "link/key.h"
+#include "noise/key.h"
 
 #define KEY_FILE_MAX 4096 /* bytes, white space included */
 
@@ -18,7 +18,7 @@ int key_file_of_config(const struct config *config, struct host_key *key, char *
 
 /* Makes a key and its file, which is on disk before this returns; never replaces one. `public` is its other
  * half. 0, or a negative errno with a reason; a file that could not be written whole is removed. */
-int key_file_new(const char *path, const struct link_random *random, uint8_t public[LINK_KEY_BYTES],
+int key_file_new(const char *path, const struct noise_random *random, uint8_t public[LINK_KEY_BYTES],
                  char *why, size_t why_size);
 
 #endif

@@ -26,7 +26,7 @@
 #include "core/loop.h"
 #include "host/registry.h"
 #include "link/inlets.h"
-#include "link/key.h"
+#include "noise/key.h"
 
 #define LINK_PIECE_BYTES  (64 * 1024) /* of one run; less where the inbox is small; one record may be more */
 #define LINK_ROUND_PIECES 16          /* that one round of an app puts */

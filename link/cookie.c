@@ -81,10 +81,10 @@ bool cookie_mac1_right(const struct cookie_keys *keys, const struct link_init *i
 
 /* --- the receiver's secrets --- */
 
-void cookie_jar_init(struct cookie_jar *jar, uint64_t now_ns, const struct link_random *random)
+void cookie_jar_init(struct cookie_jar *jar, uint64_t now_ns, const struct noise_random *random)
 {
     *jar = (struct cookie_jar){.random = *random, .drawn_ns = now_ns};
-    link_random_fill(random, jar->secrets, sizeof jar->secrets);
+    noise_random_fill(random, jar->secrets, sizeof jar->secrets);
 }
 
 void cookie_jar_wipe(struct cookie_jar *jar)
@@ -99,8 +99,8 @@ static void rotate(struct cookie_jar *jar, uint64_t now_ns)
     if (now_ns < jar->drawn_ns + 2 * LINK_COOKIE_NS)
         memcpy(jar->secrets[1], jar->secrets[0], LINK_KEY_BYTES);
     else
-        link_random_fill(&jar->random, jar->secrets[1], LINK_KEY_BYTES); /* both are too old */
-    link_random_fill(&jar->random, jar->secrets[0], LINK_KEY_BYTES);
+        noise_random_fill(&jar->random, jar->secrets[1], LINK_KEY_BYTES); /* both are too old */
+    noise_random_fill(&jar->random, jar->secrets[0], LINK_KEY_BYTES);
     jar->drawn_ns = now_ns;
 }
 
@@ -140,7 +140,7 @@ void cookie_answer(struct cookie_jar *jar, const struct cookie_keys *keys, uint6
     cookie_for(cookie, jar->secrets[0], source);
     link_put_head(&message->head, LINK_COOKIE);
     memcpy(message->sender, init->sender, sizeof message->sender);
-    link_random_fill(&jar->random, message->nonce, LINK_NONCE_BYTES);
+    noise_random_fill(&jar->random, message->nonce, LINK_NONCE_BYTES);
     crypto_aead_xchacha20poly1305_ietf_encrypt(message->cookie, NULL, cookie, LINK_MAC_BYTES, init->mac1,
                                                LINK_MAC_BYTES, NULL, message->nonce, keys->cookie);
     sodium_memzero(cookie, sizeof cookie);

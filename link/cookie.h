@@ -4,7 +4,7 @@
 #define PURE_LINK_COOKIE_H
 
 #include "link/messages.h"
-#include "link/random.h"
+#include "noise/random.h"
 
 struct sockaddr;
 
@@ -24,7 +24,7 @@ struct cookie_source {
 /* The receiver's secrets: cookies are made with the newer, and are right with either. Each is made with for
  * LINK_COOKIE_NS, so a cookie holds for that long at least, and for twice as long at most. */
 struct cookie_jar {
-    struct link_random random;
+    struct noise_random random;
     uint8_t secrets[2][LINK_KEY_BYTES]; /* newer, older */
     uint64_t drawn_ns;                  /* when the newer one was */
 };
@@ -57,7 +57,7 @@ int cookie_take(struct cookie_held *held, const struct cookie_keys *keys, uint64
 
 bool cookie_mac1_right(const struct cookie_keys *keys, const struct link_init *init);
 
-void cookie_jar_init(struct cookie_jar *jar, uint64_t now_ns, const struct link_random *random);
+void cookie_jar_init(struct cookie_jar *jar, uint64_t now_ns, const struct noise_random *random);
 void cookie_jar_wipe(struct cookie_jar *jar);
 
 enum cookie_mac2 cookie_mac2_check(struct cookie_jar *jar, uint64_t now_ns,

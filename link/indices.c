@@ -28,10 +28,10 @@ void indices_mark(struct indices *t, uint8_t mark)
     t->mark = (uint32_t)mark << 24;
 }
 
-uint32_t indices_add(struct indices *t, const struct link_random *random, void *owner)
+uint32_t indices_add(struct indices *t, const struct noise_random *random, void *owner)
 {
     assert(owner && t->count < t->limit);
-    uint32_t drawn = ((uint32_t)link_random_u64(random) & ~t->fixed) | t->mark;
+    uint32_t drawn = ((uint32_t)noise_random_u64(random) & ~t->fixed) | t->mark;
     uint32_t slot = drawn & t->mask;
     while (t->slots[slot].owner) /* ends: half of them are free */
         slot = (slot + 1) & t->mask;

@@ -3,7 +3,7 @@
 #ifndef PURE_LINK_INDICES_H
 #define PURE_LINK_INDICES_H
 
-#include "link/random.h"
+#include "noise/random.h"
 
 struct indices_slot {
     void *owner; /* NULL: free */
@@ -26,7 +26,7 @@ void indices_dispose(struct indices *t);
 void indices_mark(struct indices *t, uint8_t mark);
 
 /* A new index for `owner` (not NULL). Asserts that the limit is kept. */
-uint32_t indices_add(struct indices *t, const struct link_random *random, void *owner);
+uint32_t indices_add(struct indices *t, const struct noise_random *random, void *owner);
 
 /* Asserts that it is there. */
 void indices_remove(struct indices *t, uint32_t index);

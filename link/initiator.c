@@ -6,7 +6,7 @@
 
 int initiator_init(struct initiator *i, const struct host_key *key, uint8_t ciphers,
                    const uint8_t remote_public[LINK_KEY_BYTES], struct indices *indices, void *owner,
-                   const struct link_random *random)
+                   const struct noise_random *random)
 {
     uint8_t shared[LINK_KEY_BYTES];
     assert((ciphers & ~cipher_hardware()) == 0);
@@ -96,7 +96,7 @@ static uint64_t retry_delay_ns(struct initiator *i)
 {
     uint64_t delay = i->retries < 6 ? LINK_INIT_FIRST_NS << i->retries : LINK_INIT_LAST_NS;
     i->retries++;
-    return delay - delay / 4 + link_random_u64(&i->random) % (delay / 2 + 1);
+    return delay - delay / 4 + noise_random_u64(&i->random) % (delay / 2 + 1);
 }
 
 static void fill_payload(const struct initiator *i, uint64_t next_packet, struct link_init_payload *payload)
@@ -115,7 +115,7 @@ static void seal_init(struct initiator *i, uint64_t next_packet, struct link_ini
     struct noise_keys keys = {i->key->private, i->key->public, i->remote_public, NULL};
     noise_init(&i->noise, NOISE_IK, true, span_text(LINK_PROLOGUE), &keys);
     fill_payload(i, next_packet, &payload);
-    link_random_fill(&i->random, e, sizeof e);
+    noise_random_fill(&i->random, e, sizeof e);
     int error = noise_write(&i->noise, e, span_of(&payload, sizeof payload), init->e);
     assert(error == 0); /* only a weak key fails, which initiator_init refuses */
     sodium_memzero(e, sizeof e);

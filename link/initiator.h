@@ -13,8 +13,8 @@
 
 #include "link/cookie.h"
 #include "link/indices.h"
-#include "link/key.h"
-#include "link/noise.h"
+#include "noise/key.h"
+#include "noise/noise.h"
 #include "link/session.h"
 
 /* Indices that one initiator holds at most: of the handshake, the current and the previous session. */
@@ -25,7 +25,7 @@ struct initiator {
     uint8_t ciphers;            /* enum link_offer: what its INITs offer */
     struct indices *indices; /* of the socket it is on; may be shared: the owner of its indices is `owner` */
     void *owner;
-    struct link_random random;
+    struct noise_random random;
     uint8_t remote_public[LINK_KEY_BYTES];
     struct cookie_keys cookie_keys;
     struct cookie_held cookie;
@@ -68,7 +68,7 @@ struct initiator_terms {
  * the remote key. */
 int initiator_init(struct initiator *i, const struct host_key *key, uint8_t ciphers,
                    const uint8_t remote_public[LINK_KEY_BYTES], struct indices *indices, void *owner,
-                   const struct link_random *random);
+                   const struct noise_random *random);
 
 /* Gives the indices back and wipes all. */
 void initiator_dispose(struct initiator *i);

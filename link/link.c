@@ -521,7 +521,7 @@ int link_init(struct link *l, const struct link_options *options, struct loop *l
     addresses_init(&l->addresses, options->host, options->port, options->literal);
     l->lookup = (struct resolver_request){.done = looked_up, .port = options->port};
     snprintf(l->lookup.name, sizeof l->lookup.name, "%s", options->host);
-    backoff_init(&l->backoff, RETRY_FIRST_NS, RETRY_LAST_NS, link_random_u64(&options->random));
+    backoff_init(&l->backoff, RETRY_FIRST_NS, RETRY_LAST_NS, noise_random_u64(&options->random));
     int error = init_buffers(l);
     if (error == 0)
         error = init_sender(l, options);

@@ -31,7 +31,7 @@ struct link_options {
     bool literal;
     const struct host_key *key; /* ours; outlives it */
     uint8_t remote_public[LINK_KEY_BYTES];
-    struct link_random random;
+    struct noise_random random;
     uint8_t ciphers;  /* cipher_hardware(), or less; 0: ChaCha20-Poly1305 alone */
     uint32_t outputs; /* the most */
     uint32_t mtu;     /* the most bytes of UDP payload: MTU_BASE to MTU_MAX */

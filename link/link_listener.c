@@ -244,7 +244,7 @@ static int make_receiver(struct link_listener *l, const struct link_listener_opt
 static int start(struct link_listener *l, const struct link_listener_options *options)
 {
     struct sock_filter filter[LINK_FILTER_LENGTH];
-    uint8_t mark = (uint8_t)link_random_u64(&l->receiver.responder.random);
+    uint8_t mark = (uint8_t)noise_random_u64(&l->receiver.responder.random);
     link_filter_make(filter, mark);
     indices_mark(&l->receiver.responder.indices, mark);
     const struct io_datagram_options sockets = {

@@ -69,7 +69,7 @@ struct link_peer {
 
 struct link_receiver_options {
     const struct host_key *key; /* ours; outlives it */
-    struct link_random random;
+    struct noise_random random;
     uint8_t ciphers;            /* cipher_hardware(), or less; 0: ChaCha20-Poly1305 alone */
     uint32_t peers;             /* the most */
     struct inlet_limits limits; /* of each peer */

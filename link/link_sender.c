@@ -15,7 +15,7 @@ int link_sender_init(struct link_sender *l, const struct link_sender_options *op
                                options->indices, l, &options->random);
     if (error < 0)
         return error;
-    error = outputs_init(&l->outputs, options->outputs, link_random_u64(&options->random), &events->outputs);
+    error = outputs_init(&l->outputs, options->outputs, noise_random_u64(&options->random), &events->outputs);
     if (error == 0)
         error = path_init(&l->path, options->sent_packets, 0, options->mtu_limit, now_ns);
     if (error < 0)

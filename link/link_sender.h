@@ -28,7 +28,7 @@ struct link_sender_options {
     const struct host_key *key; /* ours; outlives it */
     const uint8_t *remote_public;
     struct indices *indices; /* of the socket; the owner of this link's indices is the link_sender */
-    struct link_random random;
+    struct noise_random random;
     uint8_t ciphers;       /* cipher_hardware(), or less; 0: ChaCha20-Poly1305 alone */
     uint32_t outputs;      /* the most */
     uint32_t sent_packets; /* capacity of the sent map, a power of two: SENT_PACKETS */

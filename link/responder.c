@@ -1,14 +1,14 @@
 #include "link/responder.h"
 
 #include "core/error.h"
-#include "link/noise.h"
+#include "noise/noise.h"
 
 #include <errno.h>
 #include <sodium.h>
 #include <stdlib.h>
 
 int responder_init(struct responder *r, uint64_t now_ns, const struct host_key *key, uint8_t ciphers,
-                   uint32_t peer_limit, const struct link_random *random,
+                   uint32_t peer_limit, const struct noise_random *random,
                    const struct responder_events *events)
 {
     assert(peer_limit > 0 && peer_limit <= RESPONDER_PEERS_MAX);
@@ -226,7 +226,7 @@ static int seal_reply(struct responder *r, struct noise *noise, struct responder
     link_put_head(&reply->head, LINK_REPLY);
     link_put32(reply->receiver, made->session.index);
     link_put32(reply->sender, made->session.remote_index);
-    link_random_fill(&r->random, e, sizeof e);
+    noise_random_fill(&r->random, e, sizeof e);
     int error = noise_write(noise, e, span_of(&payload, sizeof payload), reply->e);
     if (error == 0)
         session_take_keys(&made->session, cipher, noise);

@@ -13,7 +13,7 @@
 
 #include "link/cookie.h"
 #include "link/indices.h"
-#include "link/key.h"
+#include "noise/key.h"
 #include "link/session.h"
 
 /* Current, previous and unconfirmed. */
@@ -65,7 +65,7 @@ struct responder_events {
 struct responder {
     const struct host_key *key; /* outlives it */
     uint8_t ciphers;            /* enum link_offer: what may be chosen of an INIT's offer */
-    struct link_random random;
+    struct noise_random random;
     struct responder_events events;
     struct cookie_keys cookie_keys;
     struct cookie_jar jar;
@@ -81,7 +81,7 @@ struct responder {
 /* Room for `peer_limit` peers (at most RESPONDER_PEERS_MAX), none of them let in yet. `ciphers` is
  * cipher_hardware() or less. 0 or -ENOMEM. */
 int responder_init(struct responder *r, uint64_t now_ns, const struct host_key *key, uint8_t ciphers,
-                   uint32_t peer_limit, const struct link_random *random,
+                   uint32_t peer_limit, const struct noise_random *random,
                    const struct responder_events *events);
 void responder_dispose(struct responder *r);
 

@@ -6,7 +6,7 @@
 #define PURE_LINK_SESSION_H
 
 #include "link/cipher.h"
-#include "link/noise.h"
+#include "noise/noise.h"
 #include "link/window.h"
 
 struct session {

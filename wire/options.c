@@ -5,6 +5,7 @@
 void wire_options_default(struct wire_options *o)
 {
     *o = (struct wire_options){.mode = WIRE_WEBHOOK,
+                               .concurrency = 1,
                                .agent = "pure-host",
                                .batch_bytes = 256 * 1024,
                                .progress_ns = 10 * NS_PER_S,
@@ -12,6 +13,22 @@ void wire_options_default(struct wire_options *o)
                                .total_ns = 300 * NS_PER_S,
                                .backoff_min_ns = 100 * NS_PER_MS,
                                .backoff_max_ns = 60 * NS_PER_S};
+    wire_options_statuses(o);
+}
+
+/* What is about the sender, the way or the moment, and not about the record. */
+static const uint16_t no_refusals[] = {401, 403, 407, 408, 410, 425, 429};
+
+void wire_options_statuses(struct wire_options *o)
+{
+    o->stored = o->refused = o->disables = (struct wire_statuses){0};
+    wire_statuses_add(&o->stored, 200, 299);
+    wire_statuses_add(&o->refused, 400, 499);
+    for (unsigned i = 0; i < ARRAY_SIZE(no_refusals); i++)
+        wire_statuses_remove(&o->refused, no_refusals[i]);
+    if (o->mode == WIRE_PURE)
+        wire_statuses_remove(&o->refused, 409); /* about the stream */
+    wire_statuses_add(&o->disables, 410, 410);
 }
 
 /* RFC 9110 section 5.5: a field value has no control bytes but the tab; the ends are not white space. */

@@ -16,7 +16,7 @@ static void fill_random(void *context, void *bytes, size_t size)
     randombytes_buf(bytes, size);
 }
 
-const struct link_random link_end_random = {.fill = fill_random};
+const struct noise_random link_end_random = {.fill = fill_random};
 struct link_keys link_keys;
 
 static void prepare(void)

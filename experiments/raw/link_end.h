@@ -5,7 +5,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "experiments/raw/raw.h"
-#include "link/key.h"
+#include "noise/key.h"
 
 /* A loop with the io of the back end that is measured. */
 struct link_end {
@@ -19,7 +19,7 @@ int link_end_open(struct link_end *end, const char *back_end);
 /* Says what the log has, and that some of it was dropped. */
 void link_end_close(struct link_end *end);
 
-extern const struct link_random link_end_random;
+extern const struct noise_random link_end_random;
 
 /* Made before the fork, so that each process has its own and the other's public half. */
 struct link_keys {

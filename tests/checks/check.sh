@@ -28,7 +28,7 @@ check() {
 }
 
 formatted() {
-    find core journal uring link wire host tests experiments -name '*.[ch]' -print0 |
+    find core noise tls journal uring link wire host tests experiments -name '*.[ch]' -print0 |
         xargs -0 clang-format-14 --dry-run -Werror
 }
 

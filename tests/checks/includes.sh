@@ -1,5 +1,6 @@
 #!/bin/bash
-# Which folder may include which: core no sibling; uring, link, wire and journal only core; host all of them; tests
+# Which folder may include which: core no sibling; uring, noise, tls and journal only core; link also noise; wire
+# also noise and tls; host all of them; tests
 # and experiments anything, but nothing includes them. Prints each wrong include; --self-test breaks each rule
 # in a scratch tree and looks whether it is found.
 #
@@ -9,10 +10,12 @@ set -u
 # FOLDER ALLOWED…
 rules="core:core
 uring:uring core
-link:link core
+noise:noise core
+tls:tls core
 journal:journal core
-wire:wire core
-host:host uring link wire journal core"
+link:link noise core
+wire:wire noise tls core
+host:host uring noise tls link wire journal core"
 
 wrong_includes() {
     local root=$1 folder allowed pattern found=1
@@ -31,9 +34,9 @@ self_test() {
     local scratch folder include
     scratch=$(mktemp -d) || return 1
     trap 'rm -rf "$scratch"' RETURN
-    mkdir "$scratch"/{core,uring,link,wire,journal,host}
-    printf '#include "core/io.h"\n#include <stdio.h>\n' | tee "$scratch"/{core,uring,link,wire,journal,host}/good.c >/dev/null
-    printf '#include "uring/uring.h"\n#include "link/noise.h"\n#include "wire/http.h"\n#include "host/app.h"\n' >>"$scratch/host/good.c"
+    mkdir "$scratch"/{core,uring,noise,tls,link,wire,journal,host}
+    printf '#include "core/io.h"\n#include <stdio.h>\n' | tee "$scratch"/{core,uring,noise,tls,link,wire,journal,host}/good.c >/dev/null
+    printf '#include "uring/uring.h"\n#include "link/link.h"\n#include "tls/context.h"\n#include "noise/noise.h"\n#include "wire/http.h"\n#include "host/app.h"\n' >>"$scratch/host/good.c"
     if wrong_includes "$scratch"; then
         echo "self-test: a right include is refused"
         return 1
@@ -56,7 +59,10 @@ uring host/app.h
 link uring/uring.h
 link wire/http.h
 link host/app.h
-wire link/noise.h
+wire link/link.h
+tls wire/http.h
+noise link/link.h
+noise tls/context.h
 wire uring/uring.h
 wire host/app.h
 wire experiments/epoll/epoll.h

@@ -10,7 +10,7 @@
 #include "link/link_sender.h"
 #include "link/stream_limits.h"
 
-#include "core/random.h"
+#include "noise/random.h"
 
 #include <netinet/in.h>
 #include <sodium.h>
@@ -164,7 +164,7 @@ static void start(uint8_t how)
     w.records = 0;
     w.keeps = how & 2;
     memset(w.taken, 0, sizeof w.taken);
-    const struct link_random random = {fill, &w.random};
+    const struct noise_random random = {fill, &w.random};
     const struct link_receiver_options options = {.key = &w.receiver_key,
                                                   .random = random,
                                                   .peers = 1,

@@ -196,7 +196,7 @@ static void make_keys(struct hosts_world *w, uint64_t seed)
     for (unsigned i = 0; i < WORLD_HOSTS; i++) {
         struct host_key key;
         char text[HOST_KEY_PRIVATE_TEXT], variable[32];
-        host_key_generate(&key, &(struct link_random){fill_key, &random});
+        host_key_generate(&key, &(struct noise_random){fill_key, &random});
         host_key_private_text(&key, text);
         host_key_public_text(key.public, w->keys[i]);
         key_variable(i, variable);

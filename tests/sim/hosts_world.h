@@ -31,7 +31,7 @@
 #define PURE_TESTS_SIM_HOSTS_WORLD_H
 
 #include "host/host.h"
-#include "link/key.h"
+#include "noise/key.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/sim.h"
 

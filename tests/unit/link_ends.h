@@ -363,9 +363,9 @@ static inline void world_random(void *context, void *bytes, size_t size)
         at[i] = (uint8_t)random_next(context);
 }
 
-static inline struct link_random world_randomness(struct world *w)
+static inline struct noise_random world_randomness(struct world *w)
 {
-    return (struct link_random){world_random, &w->random};
+    return (struct noise_random){world_random, &w->random};
 }
 
 static inline void world_stored(void *context, struct link_output *output)
@@ -486,7 +486,7 @@ static inline struct world *world_new(uint64_t seed, unsigned senders, unsigned 
 
 static inline void world_start(struct world *w)
 {
-    struct link_random random = world_randomness(w);
+    struct noise_random random = world_randomness(w);
     assert_true(sodium_init() >= 0); /* chooses the fast ciphers; what is random comes from the seed */
     w->limits.max_record = w->max_record;
     host_key_generate(&w->key, &random);

@@ -79,9 +79,9 @@ static inline void links_fill(void *context, void *bytes, size_t size)
         ((uint8_t *)bytes)[i] = (uint8_t)random_next(context);
 }
 
-static inline struct link_random links_random(struct links *w)
+static inline struct noise_random links_random(struct links *w)
 {
-    return (struct link_random){links_fill, &w->random};
+    return (struct noise_random){links_fill, &w->random};
 }
 
 /* --- records --- */
@@ -259,7 +259,7 @@ static inline void links_open(struct links *w, uint64_t seed, unsigned senders, 
     w->senders = senders;
     w->outputs = outputs;
     w->mtu = 1400;
-    struct link_random random = links_random(w);
+    struct noise_random random = links_random(w);
     host_key_generate(&w->key, &random);
     assert_int_equal(log_init(&w->log, NULL, 0), 0);
     for (unsigned i = 0; i < senders; i++) {
@@ -354,7 +354,7 @@ static inline void links_rogue_tap(void *context, const struct sockaddr_storage 
 static inline void links_rogue_start(struct links *w)
 {
     struct links_rogue *r = &w->rogue;
-    struct link_random random = links_random(w);
+    struct noise_random random = links_random(w);
     struct link_init init;
     struct initiator_terms terms;
     host_key_generate(&r->key, &random);

@@ -182,9 +182,9 @@ static inline void world_fill_random(void *context, void *bytes, size_t size)
         ((uint8_t *)bytes)[i] = (uint8_t)random_next(context);
 }
 
-static inline struct link_random world_random(struct world *w)
+static inline struct noise_random world_random(struct world *w)
 {
-    return (struct link_random){world_fill_random, &w->random};
+    return (struct noise_random){world_fill_random, &w->random};
 }
 
 /* --- records --- */
@@ -355,7 +355,7 @@ static inline struct world *world_new(uint64_t seed, unsigned links)
     w->link_count = links;
     w->mtu = 1472;
     assert_true(sodium_init() >= 0);
-    struct link_random random = world_random(w);
+    struct noise_random random = world_random(w);
     for (unsigned i = 0; i < LINKS; i++) {
         host_key_generate(&w->links[i].key, &random);
         host_key_generate(&w->receivers[i].key, &random);

@@ -10,7 +10,7 @@
 #define PURE_TESTS_LINK_WORLD_H
 
 #include "core/error.h"
-#include "core/random.h"
+#include "noise/random.h"
 #include "link/initiator.h"
 #include "link/responder.h"
 
@@ -35,7 +35,7 @@ struct link_world_packet {
 struct link_world {
     uint64_t now_ns;
     struct random seed;
-    struct link_random random;
+    struct noise_random random;
     struct host_key sender_key, receiver_key;
     uint8_t sender_ciphers, receiver_ciphers; /* enum link_offer; what is started next has them */
     struct indices indices;                   /* the sender's */
@@ -56,9 +56,9 @@ static inline void link_world_fill(void *context, void *bytes, size_t size)
         ((uint8_t *)bytes)[i] = (uint8_t)random_next(context);
 }
 
-static inline struct link_random link_world_random(struct random *seed)
+static inline struct noise_random link_world_random(struct random *seed)
 {
-    return (struct link_random){link_world_fill, seed};
+    return (struct noise_random){link_world_fill, seed};
 }
 
 static inline void link_world_offer(void *context, uint32_t peer, bool goes_on, struct responder_terms *terms)

@@ -160,7 +160,7 @@ static void write_reply(const struct link_init *init, uint8_t cipher, struct lin
     link_put32(reply->receiver, index);
     link_put32(payload.index, index);
     memcpy(reply->sender, init->sender, sizeof reply->sender);
-    link_random_fill(&w.random, e, sizeof e);
+    noise_random_fill(&w.random, e, sizeof e);
     assert_int_equal(noise_write(&noise, e, span_of(&payload, sizeof payload), reply->e), 0);
     noise_wipe(&noise);
 }

@@ -1,7 +1,7 @@
 /* What the configuration says of links: the host's key and listener, outputs that are links, peers. */
 #include "host/config.h"
 #include "host/config_values.h"
-#include "link/key.h"
+#include "noise/key.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

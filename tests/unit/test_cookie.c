@@ -3,7 +3,7 @@
 
 struct cookies {
     struct random seed;
-    struct link_random random;
+    struct noise_random random;
     struct cookie_keys keys;
     struct cookie_jar jar;
     struct cookie_held held;

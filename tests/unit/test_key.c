@@ -1,5 +1,5 @@
 /* Host keys and their text forms; the table of indices. */
-#include "link/key.h"
+#include "noise/key.h"
 
 #include "core/error.h"
 #include "link/indices.h"
@@ -12,7 +12,7 @@
 static void a_key_survives_its_text(void **state)
 {
     (void)state;
-    struct link_random random = link_world_random(&(struct random){1});
+    struct noise_random random = link_world_random(&(struct random){1});
     struct host_key key, parsed;
     char private[HOST_KEY_PRIVATE_TEXT], public[HOST_KEY_PUBLIC_TEXT];
     uint8_t parsed_public[LINK_KEY_BYTES];
@@ -76,7 +76,7 @@ static void indices_never_meet_and_are_found_until_they_are_removed(void **state
 {
     (void)state;
     struct random seed = {1};
-    struct link_random random = link_world_random(&seed);
+    struct noise_random random = link_world_random(&seed);
     struct indices t;
     static char owners[INDICES];
     static uint32_t index[INDICES];

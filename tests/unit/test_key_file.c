@@ -62,7 +62,7 @@ static void a_new_key_is_one_line_of_mode_600_and_reads_back(void **state)
     struct place p;
     make_place(&p);
     int seed = 9;
-    const struct link_random random = {fill, &seed};
+    const struct noise_random random = {fill, &seed};
     uint8_t public[LINK_KEY_BYTES];
     mode_t mask = umask(0);
     assert_int_equal(key_file_new(p.path, &random, public, p.why, sizeof(p.why)), 0);
@@ -90,7 +90,7 @@ static void a_key_is_never_replaced(void **state)
     struct place p;
     make_place(&p);
     int seed = 1;
-    const struct link_random random = {fill, &seed};
+    const struct noise_random random = {fill, &seed};
     uint8_t first[LINK_KEY_BYTES], second[LINK_KEY_BYTES];
     assert_int_equal(key_file_new(p.path, &random, first, p.why, sizeof(p.why)), 0);
     seed = 2;
@@ -115,7 +115,7 @@ static void a_key_that_cannot_be_made_leaves_nothing(void **state)
 {
     (void)state;
     int seed = 1;
-    const struct link_random random = {fill, &seed};
+    const struct noise_random random = {fill, &seed};
     uint8_t public[LINK_KEY_BYTES];
     char why[512];
     assert_int_equal(key_file_new("nonexistent/host.key", &random, public, why, sizeof(why)), -ENOENT);

@@ -112,7 +112,7 @@ static void indices_have_the_mark_and_are_found(void **state)
     (void)state;
     struct indices t;
     unsigned next = 0;
-    struct link_random random = {fill, &next};
+    struct noise_random random = {fill, &next};
     assert_int_equal(indices_init(&t, 1000), 0);
     indices_mark(&t, MARK);
     for (unsigned i = 0; i < 1000; i++) {

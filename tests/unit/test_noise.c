@@ -1,5 +1,5 @@
 /* Noise: the published vectors, and messages that are not what they should be. */
-#include "link/noise.h"
+#include "noise/noise.h"
 
 #include "core/error.h"
 #include "tests/vectors/noise.h"

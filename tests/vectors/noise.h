@@ -7,7 +7,7 @@
 #ifndef PURE_TESTS_VECTORS_NOISE_H
 #define PURE_TESTS_VECTORS_NOISE_H
 
-#include "link/noise.h"
+#include "noise/noise.h"
 
 #define NOISE_VECTOR_MESSAGES 6
 

@@ -4,8 +4,8 @@
  *
  * A message that fails leaves the state as it was: all is done on a copy that replaces the state at the end,
  * or is wiped. A DH result of all zeros is a failure, as from a public key of low order. */
-#ifndef PURE_LINK_NOISE_H
-#define PURE_LINK_NOISE_H
+#ifndef PURE_NOISE_NOISE_H
+#define PURE_NOISE_NOISE_H
 
 #include "core/bytes.h"
 

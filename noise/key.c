@@ -1,4 +1,4 @@
-#include "link/key.h"
+#include "noise/key.h"
 
 #include "core/error.h"
 
@@ -6,13 +6,13 @@
 
 #define BASE64_SIZE (HOST_KEY_PUBLIC_TEXT - 1)
 
-_Static_assert(sodium_base64_ENCODED_LEN(LINK_KEY_BYTES, sodium_base64_VARIANT_ORIGINAL) ==
+_Static_assert(sodium_base64_ENCODED_LEN(HOST_KEY_BYTES, sodium_base64_VARIANT_ORIGINAL) ==
                    HOST_KEY_PUBLIC_TEXT,
                "base64");
 
-void host_key_generate(struct host_key *key, const struct link_random *random)
+void host_key_generate(struct host_key *key, const struct noise_random *random)
 {
-    link_random_fill(random, key->private, LINK_KEY_BYTES);
+    noise_random_fill(random, key->private, HOST_KEY_BYTES);
     crypto_scalarmult_curve25519_base(key->public, key->private);
 }
 
@@ -21,16 +21,16 @@ void host_key_wipe(struct host_key *key)
     sodium_memzero(key, sizeof *key);
 }
 
-void host_key_public_text(const uint8_t public[LINK_KEY_BYTES], char text[HOST_KEY_PUBLIC_TEXT])
+void host_key_public_text(const uint8_t public[HOST_KEY_BYTES], char text[HOST_KEY_PUBLIC_TEXT])
 {
-    sodium_bin2base64(text, HOST_KEY_PUBLIC_TEXT, public, LINK_KEY_BYTES, sodium_base64_VARIANT_ORIGINAL);
+    sodium_bin2base64(text, HOST_KEY_PUBLIC_TEXT, public, HOST_KEY_BYTES, sodium_base64_VARIANT_ORIGINAL);
 }
 
 void host_key_private_text(const struct host_key *key, char text[HOST_KEY_PRIVATE_TEXT])
 {
     memcpy(text, HOST_KEY_PRIVATE_PREFIX, sizeof HOST_KEY_PRIVATE_PREFIX - 1);
     sodium_bin2base64(text + sizeof HOST_KEY_PRIVATE_PREFIX - 1, HOST_KEY_PUBLIC_TEXT, key->private,
-                      LINK_KEY_BYTES, sodium_base64_VARIANT_ORIGINAL);
+                      HOST_KEY_BYTES, sodium_base64_VARIANT_ORIGINAL);
 }
 
 static bool is_space(uint8_t c)
@@ -57,14 +57,14 @@ static bool cut_prefix(struct span *text)
     return true;
 }
 
-static int decode(struct span text, uint8_t key[LINK_KEY_BYTES])
+static int decode(struct span text, uint8_t key[HOST_KEY_BYTES])
 {
     size_t size = 0;
     if (text.size != BASE64_SIZE ||
-        sodium_base642bin(key, LINK_KEY_BYTES, (const char *)text.data, text.size, NULL, &size, NULL,
+        sodium_base642bin(key, HOST_KEY_BYTES, (const char *)text.data, text.size, NULL, &size, NULL,
                           sodium_base64_VARIANT_ORIGINAL) != 0 ||
-        size != LINK_KEY_BYTES) {
-        sodium_memzero(key, LINK_KEY_BYTES);
+        size != HOST_KEY_BYTES) {
+        sodium_memzero(key, HOST_KEY_BYTES);
         return PE_KEY;
     }
     return 0;
@@ -86,14 +86,14 @@ int host_key_parse_private(struct span text, struct host_key *key)
 }
 
 /* A point of low order gives zero with every scalar. */
-static bool is_weak(const uint8_t public[LINK_KEY_BYTES])
+static bool is_weak(const uint8_t public[HOST_KEY_BYTES])
 {
-    static const uint8_t scalar[LINK_KEY_BYTES] = {1};
-    uint8_t product[LINK_KEY_BYTES];
+    static const uint8_t scalar[HOST_KEY_BYTES] = {1};
+    uint8_t product[HOST_KEY_BYTES];
     return crypto_scalarmult_curve25519(product, scalar, public) != 0;
 }
 
-int host_key_parse_public(struct span text, uint8_t public[LINK_KEY_BYTES])
+int host_key_parse_public(struct span text, uint8_t public[HOST_KEY_BYTES])
 {
     text = trim(text);
     bool private = cut_prefix(&text);
@@ -103,6 +103,6 @@ int host_key_parse_public(struct span text, uint8_t public[LINK_KEY_BYTES])
     else if (error == 0 && is_weak(public))
         error = PE_KEY_WEAK;
     if (error < 0)
-        sodium_memzero(public, LINK_KEY_BYTES);
+        sodium_memzero(public, HOST_KEY_BYTES);
     return error;
 }

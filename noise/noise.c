@@ -1,4 +1,4 @@
-#include "link/noise.h"
+#include "noise/noise.h"
 
 #include "core/error.h"
 

@@ -1,0 +1,51 @@
+/* What all TLS connections of one kind share: versions, ciphers, our certificate, whom we trust. A context
+ * never changes once it is made, so any thread may use it; whoever reads files anew makes another one.
+ *
+ * Reading files blocks: contexts are made at a start, by commands, and on helper threads. */
+#ifndef PURE_TLS_CONTEXT_H
+#define PURE_TLS_CONTEXT_H
+
+#include "core/bytes.h"
+#include "core/error.h"
+
+#define TLS_PINS_MAX  8
+#define TLS_PIN_BYTES 32
+
+struct tls_trust; /* tls/trust.h */
+
+struct tls_options {
+    struct tls_trust *trust; /* clients: whom we believe; servers: whose clients (NULL: they need none) */
+    const char *certificate; /* PEM file of our chain, leaf first; NULL: none */
+    const char *key;         /* PEM file of its private key; NULL with `certificate` */
+    uint8_t pins[TLS_PINS_MAX][TLS_PIN_BYTES]; /* SHA-256 of a SubjectPublicKeyInfo, one of which has to be */
+    unsigned pin_count;                        /* in the verified chain; 0: any */
+    bool server;
+    bool aes_first; /* AES is accelerated: its suites come before ChaCha20's */
+};
+
+struct tls_context; /* counts its holders, from any thread */
+
+/* 0, or an error with one line in `why`, which names the file and never holds what is in it. */
+int tls_context_make(struct tls_context **made, const struct tls_options *options, char *why,
+                     size_t why_size);
+struct tls_context *tls_context_hold(struct tls_context *context);
+void tls_context_drop(struct tls_context *context); /* NULL: nothing */
+
+/* The place from which connections take the context of the day: replaced when its files change. */
+struct tls_current {
+    _Atomic(struct tls_context *) context; /* private: tls_current_take and _replace only */
+    _Atomic unsigned taking;
+};
+
+/* What is there now, held for the caller. */
+struct tls_context *tls_current_take(struct tls_current *current);
+/* `context` passes to `current`; the one before is dropped once nobody is taking it. */
+void tls_current_replace(struct tls_current *current, struct tls_context *context);
+
+/* The sessions of one destination, to be resumed: kept by its wire, on one thread. */
+struct tls_session {
+    void *kept; /* WOLFSSL_SESSION; NULL: none */
+};
+void tls_session_dispose(struct tls_session *session);
+
+#endif

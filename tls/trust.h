@@ -1,0 +1,27 @@
+/* Whom we trust: CA certificates from a file (PEM, many), a folder of such files, or the system's store
+ * (/etc/ssl/certs/ca-certificates.crt and the places of other systems). Never changes once it is made; held
+ * by count, from any thread. */
+#ifndef PURE_TLS_TRUST_H
+#define PURE_TLS_TRUST_H
+
+#include "core/bytes.h"
+#include "core/error.h"
+#include "tls/x509.h"
+
+struct tls_trust {
+    _Atomic unsigned holders;
+    unsigned count;
+    struct x509 *anchors; /* [0, count), sorted by subject; their bytes are in `bytes` */
+    uint8_t *bytes;
+};
+
+/* `path` NULL: the system's. Certificates in it that cannot be parsed are passed over and counted. 0, or an
+ * error with one line in `why`: unreadable, or not one certificate in it. */
+int tls_trust_read(struct tls_trust **made, const char *path, unsigned *passed_over, char *why,
+                   size_t why_size);
+/* The same from memory: one after the other, PEM. */
+int tls_trust_of(struct tls_trust **made, struct span pem, unsigned *passed_over, char *why, size_t why_size);
+struct tls_trust *tls_trust_hold(struct tls_trust *trust);
+void tls_trust_drop(struct tls_trust *trust);
+
+#endif

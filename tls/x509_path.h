@@ -1,0 +1,34 @@
+/* From a server's certificate to somebody we trust: RFC 5280 section 6, with the names of RFC 9525 (6125) and
+ * what the CA/Browser Forum's rules leave of it on the Web. The order in which a server sends its chain, what
+ * it sends too much, and anchors that expired beside good ones mean nothing: every path is tried, within
+ * bounds. Pure functions: bytes, a name and a time in, a verdict out. */
+#ifndef PURE_TLS_X509_PATH_H
+#define PURE_TLS_X509_PATH_H
+
+#include "tls/trust.h"
+#include "tls/x509.h"
+
+#define X509_CHAIN_MAX 16 /* certificates that a peer may send, and of a path */
+
+enum x509_purpose { X509_SERVER, X509_CLIENT };
+
+struct x509_question {
+    const struct tls_trust *trust;
+    enum x509_purpose purpose;
+    const char *name; /* of the server: ASCII, lower case, no trailing dot; or an address; NULL: clients */
+    int64_t now_s;    /* seconds since 1970 */
+    const struct span *chain; /* DER, the leaf first: [0, count) */
+    unsigned count;
+};
+
+struct x509_answer {
+    int error;                            /* 0: believed */
+    char detail[160];                     /* for people: which certificate, what about it; printable */
+    unsigned length;                      /* of the path, anchor included, when believed */
+    struct span path[X509_CHAIN_MAX + 1]; /* SubjectPublicKeyInfos, leaf first: what pins are compared with */
+};
+
+/* 0 or one of PE_CERT_…: the error of the path that came furthest. */
+int x509_verify(const struct x509_question *question, struct x509_answer *answer);
+
+#endif
