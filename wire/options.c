@@ -1,6 +1,7 @@
 #include "wire/options.h"
 
 #include "wire/connection.h"
+#include "wire/sealing.h"
 
 void wire_options_default(struct wire_options *o)
 {
@@ -66,5 +67,7 @@ int wire_options_check(const struct wire_options *o, const char **why)
     else if (o->batch_bytes == 0 || o->progress_ns == 0 || o->reply_ns == 0 || o->total_ns == 0 ||
              o->backoff_min_ns == 0)
         *why = "sizes and times have to be above 0";
+    else if (o->seal_to)
+        *why = sealing_check(o);
     return *why ? PE_CONFIG : 0;
 }
