@@ -9,6 +9,7 @@
 #include "host/log_writer.h"
 #include "host/link_inlets.h"
 #include "host/owned_app.h"
+#include "host/sealed_door.h"
 #include "journal/reader.h"
 #include "journal/writer.h"
 #include "link/link.h"
@@ -84,6 +85,8 @@ struct host {
     struct registry registry;
     struct front front;
     bool front_open;
+    struct sealed_door door; /* who may send sealed records */
+    bool door_open;
     struct log_writer log_writer;
     bool log_writing;
     struct log_pump log_pump; /* in host_run */
@@ -146,6 +149,9 @@ bool host_journal_stopped(const struct host_thread *t);
 /* All outlets, joined to their apps. */
 int host_open_outlets(struct host *h, char *why, size_t why_size);
 void host_dispose_outlets(struct host *h);
+
+/* Whether the host's key is for something: links, sealed wires, peers. */
+bool host_uses_key(const struct config *config);
 
 /* What comes in over links, if the configuration has it. */
 int host_open_listener(struct host *h, char *why, size_t why_size);

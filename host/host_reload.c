@@ -44,18 +44,13 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool has_links(const struct config *c)
-{
-    return c->link || host_count_outputs(c, OUTPUT_LINK) > 0;
-}
-
 /* The file may have changed, whatever its name. One that the next start would not take is worth an error
  * now. */
 static void compare_key(struct host *h, const struct config *to, unsigned *waiting)
 {
     struct host_key key;
     char why[300];
-    if (!has_links(to))
+    if (!host_uses_key(to))
         return;
     if (key_file_of_config(to, &key, why, sizeof why) < 0) {
         log_line(log_of(h), LOG_ERROR,

@@ -64,8 +64,8 @@ void sealed_keys_wipe(struct sealed_keys *keys);
 
 /* --- the body: chunks, each sealed as a transport message of Noise --- */
 
-#define SEALED_CHUNK_BYTES (16 * 1024) /* before sealing; the last one of a body is what is left */
-#define SEALED_CHUNK_MAX   (SEALED_CHUNK_BYTES + NOISE_TAG_BYTES)
+#define SEALED_CHUNK_MAX   (16 * 1024) /* sealed; the last one of a body is what is left */
+#define SEALED_CHUNK_BYTES (SEALED_CHUNK_MAX - NOISE_TAG_BYTES) /* before that */
 
 /* Bytes that a body of `body` bytes is sealed; UINT64_MAX if that is more than can be. */
 uint64_t sealed_size(uint64_t body);
