@@ -111,10 +111,7 @@ void host_wire_options(struct host *h, const struct config_output *config, char 
                                      .reply_ns = config->reply_ns,
                                      .total_ns = config->total_ns,
                                      .backoff_min_ns = config->backoff_min_ns,
-                                     .backoff_max_ns = config->backoff_max_ns,
-                                     .seal_to = config->link_key_line > 0 ? config->link_key : NULL,
-                                     .seal_with = &h->key,
-                                     .seal_random = host_random(h)};
+                                     .backoff_max_ns = config->backoff_max_ns};
     snprintf(source, SOURCE_NAME_MAX + 1, "%s/%s/%s", h->config->name, config->app, config->output);
     memcpy(options->epoch, host_stream_epoch(h, config), sizeof options->epoch);
     h->options.fill_random(h->options.context, &options->seed, sizeof options->seed);

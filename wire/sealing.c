@@ -61,29 +61,17 @@ static uint8_t keep(char *to, struct span name)
 
 /* --- its life --- */
 
-#define TAIL "\r\nContent-Length: "
-
-static size_t tail_max(void)
-{
-    return SEALED_TEXT_BYTES + sizeof TAIL - 1 + 20 + 4 + 1; /* the digits of 64 bits, the end, a NUL */
-}
-
 static int write_fixed(struct sealing *s, const struct wire_options *o, size_t before)
 {
-    int size = asprintf(&s->head,
+    int size = asprintf(&s->fixed,
                         "POST %.*s/sealed HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n"
                         "Content-Type: " SEALED_TYPE "\r\nPure-Sealed: ",
                         (int)before, o->url.target, o->url.authority, o->agent);
     if (size < 0) {
-        s->head = NULL;
+        s->fixed = NULL;
         return -ENOMEM;
     }
-    s->fixed = (size_t)size;
-    s->largest = s->fixed + tail_max();
-    char *larger = realloc(s->head, s->largest);
-    if (!larger)
-        return -ENOMEM;
-    s->head = larger;
+    s->fixed_size = (size_t)size;
     return 0;
 }
 
@@ -102,15 +90,12 @@ int sealing_init(struct sealing *s, const struct wire_options *o)
     s->output_size = keep(s->output, output);
     s->event_size = keep(s->event, span_text(o->event));
     sealing_set_epoch(s, o->epoch);
-    int error = write_fixed(s, o, before);
-    if (error < 0)
-        sealing_dispose(s);
-    return error;
+    return write_fixed(s, o, before);
 }
 
 void sealing_dispose(struct sealing *s)
 {
-    free(s->head);
+    free(s->fixed);
     *s = (struct sealing){0};
 }
 
@@ -121,35 +106,48 @@ void sealing_set_epoch(struct sealing *s, const uint8_t epoch[SEALED_EPOCH_BYTES
 
 /* --- requests --- */
 
-int sealing_head(struct sealing *s, const struct request_numbers *n, struct span *head,
-                 struct sealed_keys *keys)
+#define TAIL     "\r\nContent-Length: "
+#define TAIL_MAX (sizeof TAIL + 20 + 4) /* the digits of 64 bits, the end, a NUL */
+
+size_t sealing_head_room(const struct sealing *s)
+{
+    return s->fixed_size + SEALED_TEXT_BYTES + TAIL_MAX;
+}
+
+static struct sealed_request request_of(const struct sealing *s, const struct request_numbers *n,
+                                        uint64_t body_bytes)
 {
     struct sealed_request request = {.first = n->first,
                                      .count = n->count,
                                      .base = n->base,
                                      .sent = n->sent,
-                                     .body_bytes = n->body_bytes,
+                                     .body_bytes = body_bytes,
                                      .app = span_of(s->app, s->app_size),
                                      .from = span_of(s->from, s->from_size),
                                      .output = span_of(s->output, s->output_size),
                                      .event = span_of(s->event, s->event_size)};
-    uint8_t e[NOISE_KEY_BYTES];
     memcpy(request.ticket, s->ticket, SEALED_TICKET_BYTES);
     memcpy(request.epoch, s->epoch, SEALED_EPOCH_BYTES);
-    noise_random_fill(&s->random, e, sizeof e);
-    int error = sealed_request_write(&request, s->with, s->to, e, s->head + s->fixed, keys);
-    sodium_memzero(e, sizeof e);
-    if (error < 0)
-        return error;
-    char *tail = s->head + s->fixed + SEALED_TEXT_BYTES;
-    size_t room = s->largest - s->fixed - SEALED_TEXT_BYTES;
-    int size = snprintf(tail, room, TAIL "%llu\r\n\r\n", (unsigned long long)sealed_size(n->body_bytes));
-    assert(size > 0 && (size_t)size < room);
-    *head = span_of(s->head, s->fixed + SEALED_TEXT_BYTES + (size_t)size);
-    return 0;
+    return request;
 }
 
-size_t sealing_body_bytes(uint64_t batch_bytes, uint64_t max_record)
+size_t sealing_write(struct sealing *s, const struct request_numbers *numbers, uint64_t body_bytes, char *to,
+                     struct sealed_keys *keys)
+{
+    struct sealed_request request = request_of(s, numbers, body_bytes);
+    uint8_t e[NOISE_KEY_BYTES];
+    noise_random_fill(&s->random, e, sizeof e);
+    memcpy(to, s->fixed, s->fixed_size);
+    int error = sealed_request_write(&request, s->with, s->to, e, to + s->fixed_size, keys);
+    sodium_memzero(e, sizeof e);
+    if (error < 0)
+        return 0;
+    size_t size = s->fixed_size + SEALED_TEXT_BYTES;
+    return size + (size_t)snprintf(to + size, TAIL_MAX, TAIL "%llu\r\n\r\n",
+                                   (unsigned long long)sealed_size(body_bytes));
+}
+
+size_t sealing_body_room(uint64_t batch_bytes, uint64_t max_record)
 {
     return (size_t)sealed_size(max_u64(batch_bytes, max_record + VARINT_MAX_BYTES));
 }

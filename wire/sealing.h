@@ -1,9 +1,9 @@
 /* The sender's side of sealed requests (wire/sealed.h): heads, bodies, and which replies are believed.
  *
- *     sealing_head       what stands in a Pure-* field elsewhere is sealed into Pure-Sealed; the path names
- * no app: "/apps/APP/records" of the URL becomes "/sealed" sealed_body        the body, into memory of
- * sealed_size bytes (sealing_body_bytes is the most) sealing_prove      the reply, whose proof answer_read
- * has kept: what it says now is the receiver's word
+ *     sealing_write    a head, as request_write does it: what stands in a Pure-* field elsewhere is sealed
+ *                      into Pure-Sealed; the path names no app: "/apps/APP/records" becomes "/sealed"
+ *     sealed_body      its body, into memory of sealed_size bytes (sealing_body_room is the most)
+ *     sealing_prove    the reply, whose proof answer_read has kept: then it is the receiver's word
  *
  * A ticket of the receiver goes with every request; without a fresh one the answer is SEALED_STALE, and the
  * same request goes again at once with the one that came (docs/records-protocol.md). */
@@ -19,9 +19,8 @@ struct sealing {
     const struct host_key *with;
     uint8_t to[HOST_KEY_BYTES];
     struct noise_random random;
-    char *head;     /* [0, fixed) is the same in all requests, up to the value of Pure-Sealed */
-    size_t fixed;   /* bytes */
-    size_t largest; /* bytes allocated */
+    char *fixed;       /* what never changes of a head: from the request line to "Pure-Sealed: " */
+    size_t fixed_size; /* bytes */
     uint8_t epoch[SEALED_EPOCH_BYTES];
     uint8_t ticket[SEALED_TICKET_BYTES];
     bool stale; /* the last proven answer was SEALED_STALE */
@@ -40,14 +39,17 @@ void sealing_dispose(struct sealing *s);
 /* The stream has another epoch from now on. */
 void sealing_set_epoch(struct sealing *s, const uint8_t epoch[SEALED_EPOCH_BYTES]);
 
-/* The next request's head, in `head`, valid until the next call; numbers->body_bytes is the body before
- * sealing. `keys` are for its body and its reply: each call draws new ones, also for what goes again. 0 or
- * PE_KEY_WEAK. */
-int sealing_head(struct sealing *s, const struct request_numbers *numbers, struct span *head,
-                 struct sealed_keys *keys);
+/* The bytes of a head with the longest number. */
+size_t sealing_head_room(const struct sealing *s);
+
+/* Writes a head, through its empty line, of a request with a body of `body_bytes` before sealing, to `to`,
+ * which has sealing_head_room bytes. `keys` are for its body and its reply: each call draws new ones, also
+ * for what goes again. Returns the head's size, or 0: no secret can be agreed on with the receiver's key. */
+size_t sealing_write(struct sealing *s, const struct request_numbers *numbers, uint64_t body_bytes, char *to,
+                     struct sealed_keys *keys);
 
 /* The most that a body of at most `batch_bytes`, or one record of at most `max_record`, is sealed. */
-size_t sealing_body_bytes(uint64_t batch_bytes, uint64_t max_record);
+size_t sealing_body_room(uint64_t batch_bytes, uint64_t max_record);
 
 /* How an answer is to be taken. */
 enum sealing_verdict {
