@@ -25,6 +25,7 @@ static const struct status_line status_lines[] = {
     LINE(409, "Conflict"),
     LINE(400, "Bad Request"),
     LINE(401, "Unauthorized"),
+    LINE(403, "Forbidden"),
     LINE(405, "Method Not Allowed"),
     LINE(408, "Request Timeout"),
     LINE(411, "Length Required"),
