@@ -163,7 +163,7 @@ void connection_received(struct connection *c, uint64_t now_ns, struct span byte
 
 void connection_ended(struct connection *c)
 {
-    int error = PE_CLOSED;
+    int error = 0;
     if (c->done < c->begun && !c->deaf) {
         error = http_reply_end(&c->reply);
         if (error == 0 && c->answered == c->done) /* an HTTP/1.0 head that ends with the stream */
@@ -173,7 +173,7 @@ void connection_ended(struct connection *c)
         if (error == 0)
             expect_reply(c);
     }
-    end_deaf(c, error);
+    end_deaf(c, error < 0 ? error : PE_CLOSED);
 }
 
 void connection_failed(struct connection *c, int error)
