@@ -26,7 +26,8 @@ struct http_head {
     uint16_t status;    /* replies: 100 to 999 */
     struct span reason; /* replies; may be empty */
     struct span method; /* requests: a token */
-    struct span target; /* requests: path and query, which start with '/', or "*" (of OPTIONS only) */
+    struct span target; /* requests: path and query, which start with '/', or "*" (of OPTIONS only), or
+                           HOST:PORT (of CONNECT only) */
     bool
         odd; /* replies: a line was forgiven that is no field. What else its sender gets wrong is not known */
     unsigned count;
@@ -45,8 +46,8 @@ struct http_head {
  * the colon right behind it, no control bytes. An
  * HTTP/1.1 request has exactly one Host of valid bytes, an HTTP/1.0 request one at most (RFC 9112 section
  * 3.2). Of a target in absolute form, `target` is the path and query (section 3.2.2; "/" in static storage if
- * there are none): the Host field says nothing then and is not to be looked at. Authority form, which
- * only CONNECT has, is malformed. */
+ * there are none): the Host field says nothing then and is not to be looked at. Authority form is for
+ * CONNECT, which has no other. */
 int http_request_head(struct span bytes, size_t *scanned, struct http_head *head);
 
 /* Replies are read with the tolerance the RFCs give to clients: a bare LF ends a line (RFC 9112 section 2.2),

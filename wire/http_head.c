@@ -137,11 +137,23 @@ static int drop_authority(struct span *target)
     return 0;
 }
 
+/* authority-form = uri-host ":" port (RFC 9112 section 3.2.3) */
+static bool authority_valid(struct span target)
+{
+    const uint8_t *colon = memrchr(target.data, ':', target.size), *end = target.data + target.size;
+    if (!colon || colon == target.data || colon + 1 == end)
+        return false;
+    return http_class_all(target, CLASS_HOST) &&
+           http_class_all(span_of(colon + 1, (size_t)(end - colon - 1)), CLASS_DIGIT);
+}
+
 static int parse_target(struct http_head *head)
 {
     struct span *target = &head->target;
     if (target->size == 0)
         return PE_MALFORMED;
+    if (span_is(head->method, "CONNECT"))
+        return authority_valid(*target) ? 0 : PE_MALFORMED;
     if (target->data[0] == '*')
         return target->size == 1 && span_is(head->method, "OPTIONS") ? 0 : PE_MALFORMED;
     if (target->data[0] != '/') {
