@@ -286,7 +286,7 @@ static const struct {
     {LINK "link = h:1\nkey = " KEY_A "\napp = b\nmode = pure\n", "9: 'mode' is for wires only: remove it"},
     {LINK "link = h:1\nkey = " KEY_A "\napp = b\nbackoff_max = 1s\n",
      "9: 'backoff_max' is for wires only: remove it"},
-    {LINK "inner = a\nkey = " KEY_A "\n", "7: 'key' is for links only: remove it"},
+    {LINK "inner = a\nkey = " KEY_A "\n", "7: 'key' is for links and wires with mode = pure only: remove it"},
     {LINK "wire = http://h/\nmtu = 1400\n", "7: 'mtu' is for links only: remove it"},
     /* one host, one key, one address */
     {LINK "link = h:1\nkey = " KEY_A "\napp = b\n[output a.p]\nkey = " KEY_A "\nlink = h:2\napp = b\n",
