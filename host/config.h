@@ -55,6 +55,7 @@ struct config_wire {
     unsigned secret_count;
     struct wire_header *headers; /* header.NAME = TEMPLATE; both texts are owned, and may be secrets */
     unsigned header_count;
+    unsigned header_lines[WIRE_HEADERS_MAX];
     uint32_t gzip; /* gzip = 1 to 9; 0: none */
     /* success = 200-299, refuse = 400, 404, disable = 410: as struct wire_options has them, no status in two
      */

@@ -3,156 +3,71 @@
 
 #include "core/clock.h"
 #include "host/config_values.h"
+#include "wire/signature.h"
 
-#include <ctype.h>
 #include <sodium.h>
 #include <stdlib.h>
 
 /* --- sign = whsec_…, whsk_…: no message quotes one --- */
 
-struct secret_kind {
-    const char *prefix;
-    int kind;
-    size_t min, max; /* bytes behind the base64 */
-};
-
-static const struct secret_kind secret_kinds[] = {
-    {"whsec_", WIRE_HMAC, 24, 64},
-    {"whsk_", WIRE_ED25519, 32, 64},
-};
-
-/* An ed25519 secret is its seed, with the public key behind it or not. */
-static bool read_secret(const char *text, struct wire_secret *secret)
-{
-    for (unsigned i = 0; i < ARRAY_SIZE(secret_kinds); i++) {
-        const struct secret_kind *k = &secret_kinds[i];
-        size_t prefix = strlen(k->prefix), size;
-        if (strncmp(text, k->prefix, prefix) != 0)
-            continue;
-        *secret = (struct wire_secret){.kind = k->kind};
-        if (sodium_base642bin(secret->key, sizeof(secret->key), text + prefix, strlen(text + prefix), NULL,
-                              &size, NULL, sodium_base64_VARIANT_ORIGINAL) < 0 ||
-            size < k->min || size > k->max || (k->kind == WIRE_ED25519 && size != k->min && size != k->max))
-            return false;
-        secret->size = k->kind == WIRE_ED25519 ? (uint32_t)k->min : (uint32_t)size;
-        return true;
-    }
-    return false;
-}
-
 int config_read_sign(struct config_loader *l, const struct config_key *key, void *field,
                      const struct config_value *value)
 {
     struct config_wire *wire = field;
-    char *rest = value->text, *part;
-    unsigned count = 0;
-    while ((part = strsep(&rest, ", \t\r\n"))) {
-        if (part[0] == '\0')
-            continue;
-        if (count == WIRE_SECRETS_MAX)
-            return config_fail(l, l->line, "%s: more than %d secrets: remove the oldest", key->name,
-                               WIRE_SECRETS_MAX);
-        if (!read_secret(part, &wire->secrets[count++]))
-            count = WIRE_SECRETS_MAX + 1;
-        if (count > WIRE_SECRETS_MAX)
-            break;
-    }
-    if (count == 0 || count > WIRE_SECRETS_MAX)
-        return config_fail(
-            l, l->line,
-            "%s: needs secrets of Standard Webhooks: whsec_ and the base64 of 24 to 64 bytes, or "
-            "whsk_ and that of an ed25519 key; several, while they are rotated, with commas or "
-            "a line each",
-            key->name);
-    wire->secret_count = count;
+    const char *why;
+    int count = secrets_parse(span_text(value->text), wire->secrets, WIRE_SECRETS_MAX, &why);
+    if (count < 0)
+        return config_fail(l, l->line, "%s: %s", key->name, why);
+    wire->secret_count = (unsigned)count;
     return 0;
 }
 
 /* --- header.NAME = TEMPLATE: no message quotes the value --- */
 
-/* RFC 9110 section 5.6.2 */
-static bool is_token(const char *text)
+static int check_header_place(struct config_loader *l, const struct config_wire *wire, const char *name)
 {
-    size_t size = strlen(text);
-    for (size_t i = 0; i < size; i++)
-        if (!isalnum((unsigned char)text[i]) && !strchr("!#$%&'*+-.^_`|~", text[i]))
-            return false;
-    return size > 0 && size <= 64;
-}
-
-/* What a wire writes itself, and what says how the connection is used. `remedy`: the key that sets it. */
-static const struct {
-    const char *name, *remedy;
-} own_headers[] = {
-    {"host", "it is that of wire"},
-    {"user-agent", "it is this host's"},
-    {"content-type", "use content_type"},
-    {"content-length", "it follows from the body"},
-    {"content-encoding", "use gzip"},
-    {"transfer-encoding", "it follows from the body"},
-    {"connection", "connections are kept as both sides allow"},
-    {"keep-alive", "connections are kept as both sides allow"},
-    {"te", "connections are kept as both sides allow"},
-    {"trailer", "connections are kept as both sides allow"},
-    {"upgrade", "connections are kept as both sides allow"},
-    {"expect", "connections are kept as both sides allow"},
-    {"proxy-authorization", "write proxy = http://USER:PASSWORD@HOST:PORT"},
-    {"webhook-id", "each request has its own"},
-    {"webhook-timestamp", "each request has its own"},
-    {"webhook-signature", "use sign"},
-};
-
-static int check_header_name(struct config_loader *l, const struct config_wire *wire, const char *name)
-{
-    if (!is_token(name))
-        return config_fail(l, l->line, "header.%s: needs the name of a header field: header.X-Name = VALUE",
-                           name);
-    for (unsigned i = 0; i < ARRAY_SIZE(own_headers); i++)
-        if (strcasecmp(name, own_headers[i].name) == 0)
-            return config_fail(l, l->line, "header.%s: is written by the wire: %s", name,
-                               own_headers[i].remedy);
-    if (strncasecmp(name, "pure-", 5) == 0)
-        return config_fail(l, l->line, "header.%s: names that begin with Pure- are this host's: take another",
-                           name);
     for (unsigned i = 0; i < wire->header_count; i++)
         if (strcasecmp(wire->headers[i].name, name) == 0)
-            return config_fail(l, l->line, "'header.%s' is given twice: keep one of the two", name);
+            return config_fail(l, l->line, "'header.%s' is given twice: it stands in line %u already", name,
+                               wire->header_lines[i]);
     if (wire->header_count == WIRE_HEADERS_MAX)
         return config_fail(l, l->line, "header.%s: more than %d headers", name, WIRE_HEADERS_MAX);
     return 0;
 }
 
-static bool is_field_value(const char *text)
-{
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++)
-        if (*at < ' ' || *at == 0x7f)
-            return false;
-    return text[0] != '\0';
-}
-
-static int add_header(struct config_loader *l, struct config_wire *wire, const char *name, const char *text)
-{
-    struct wire_header *headers = reallocarray(wire->headers, wire->header_count + 1, sizeof(*headers));
-    if (!headers)
-        return config_fail_memory(l);
-    wire->headers = headers;
-    struct wire_header *header = &headers[wire->header_count++];
-    *header = (struct wire_header){strdup(name), strdup(text)};
-    return header->name && header->value ? 0 : config_fail_memory(l);
-}
-
+/* What it may be depends on other keys: see end_headers. */
 int config_read_header(struct config_loader *l, const struct config_key *key, void *field,
                        const struct config_value *value)
 {
     struct config_wire *wire = field;
     const char *name = strchr(value->key, '.') + 1;
-    char *text = value_trim(value->text);
     (void)key;
-    if (check_header_name(l, wire, name) < 0)
+    if (check_header_place(l, wire, name) < 0)
         return PE_CONFIG;
-    if (!is_field_value(text))
-        return config_fail(l, l->line, "header.%s: needs one line of text, without control characters", name);
-    return add_header(l, wire, name, text);
+    struct wire_header *headers = reallocarray(wire->headers, wire->header_count + 1, sizeof(*headers));
+    if (!headers)
+        return config_fail_memory(l);
+    wire->headers = headers;
+    wire->header_lines[wire->header_count] = l->line;
+    struct wire_header *header = &headers[wire->header_count++];
+    *header = (struct wire_header){strdup(name), strdup(value_trim(value->text))};
+    return header->name && header->value ? 0 : config_fail_memory(l);
+}
+
+static int end_headers(struct config_loader *l, const struct config_output *output)
+{
+    const struct config_wire *wire = &output->wire;
+    const struct wire_options options = {.mode = output->mode,
+                                         .token = output->token,
+                                         .content_type = "",
+                                         .source = "host/app/output",
+                                         .event = "event"};
+    for (unsigned i = 0; i < wire->header_count; i++) {
+        const char *why = wire_header_check(&options, &wire->headers[i]);
+        if (why)
+            return config_fail(l, wire->header_lines[i], "header.%s: %s", wire->headers[i].name, why);
+    }
+    return 0;
 }
 
 /* --- success, refuse, disable = 200-299, 304 --- */
@@ -297,7 +212,7 @@ int config_read_order_by(struct config_loader *l, const struct config_key *key, 
                          const struct config_value *value)
 {
     size_t size = strlen(value->text);
-    if (size == 0 || size > WIRE_MEMBER_MAX || !is_field_value(value->text))
+    if (size == 0 || size > WIRE_MEMBER_MAX)
         return config_fail(
             l, l->line,
             "%s: needs the name of a member of the records, which are JSON objects: 1 to %d bytes", key->name,
@@ -357,12 +272,9 @@ int config_end_wire(struct config_loader *l, struct config_output *output)
     if (wire->on_disable && strcmp(wire->on_disable, output->output) == 0)
         return config_fail(l, wire->on_disable_line,
                            "on_disable: needs another output of the app, not this one");
-    for (unsigned i = 0; output->token && i < wire->header_count; i++)
-        if (strcasecmp(wire->headers[i].name, "authorization") == 0)
-            return config_fail(
-                l, config_key_line(l, "token"),
-                "token is sent as Authorization, which a header gives, too: keep one of the two");
-    return check_tls(l, output) < 0 ? PE_CONFIG : end_statuses(l, output);
+    if (end_headers(l, output) < 0 || check_tls(l, output) < 0)
+        return PE_CONFIG;
+    return end_statuses(l, output);
 }
 
 static void dispose_header(const struct wire_header *header)

@@ -326,8 +326,8 @@ static void a_store_that_is_misspelt_is_not_said_to_be_missing(void **state)
 static void reading_stops_after_as_many_problems_as_are_wanted(void **state)
 {
     (void)state;
-    expect_all("[host]\na = 1\nb\nowners = x\n", 2,
-               "x:2: unknown key 'a' in [host]: known are " HOST_KEYS "\n"
+    expect_all("[host]\nzzz = 1\nb\nowners = x\n", 2,
+               "x:2: unknown key 'zzz' in [host]: known are " HOST_KEYS "\n"
                "x:3: neither [SECTION] nor KEY = VALUE\n");
 }
 
