@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NUMBER_MAX 20  /* digits of a 64-bit number */
-#define LINES_MAX  320 /* bytes of the lines that change, with four numbers and an id */
+#define NUMBER_MAX 20                                       /* digits of a 64-bit number */
+#define LINES_MAX  (480 + WIRE_SOURCE_MAX + WIRE_EVENT_MAX) /* bytes of all lines that request_write adds */
 
 static void write_hex(char *to, const uint8_t *bytes, size_t count)
 {
@@ -13,61 +13,61 @@ static void write_hex(char *to, const uint8_t *bytes, size_t count)
         snprintf(to + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* Returns where the epoch's digits begin, of mode pure. */
-static size_t write_fixed(FILE *to, const struct wire_options *o)
+static const char *content_type(const struct wire_options *o)
 {
-    size_t digits = 0;
+    if (o->mode == WIRE_PURE)
+        return "application/vnd.pure.records";
+    if (o->mode == WIRE_BATCH)
+        return "application/x-ndjson";
+    return o->content_type ? o->content_type : "application/json";
+}
+
+static void write_fixed(FILE *to, const struct wire_options *o)
+{
     fprintf(to, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n", o->url.target, o->url.authority,
             o->agent);
     if (o->token)
         fprintf(to, "Authorization: Bearer %s\r\n", o->token);
-    if (o->mode == WIRE_PURE) {
-        fprintf(to,
-                "Content-Type: application/vnd.pure.records\r\nPure-Stream: %s\r\nPure-Epoch: ", o->source);
-        digits = (size_t)ftello(to);
-        fprintf(to, "%*s\r\nPure-Event: %s\r\n", 2 * WIRE_EPOCH_BYTES, "", o->event);
-    } else if (o->mode == WIRE_BATCH) {
-        fprintf(to, "Content-Type: application/x-ndjson\r\n");
-    } else {
-        fprintf(to, "Content-Type: %s\r\n", o->content_type ? o->content_type : "application/json");
-    }
-    fprintf(to, "Content-Length: ");
-    return digits;
+    fprintf(to, "Content-Type: %s\r\n", content_type(o));
 }
 
 void request_set_epoch(struct request *r, const uint8_t epoch[WIRE_EPOCH_BYTES])
 {
-    char digits[2 * WIRE_EPOCH_BYTES + 1];
-    write_hex(digits, epoch, WIRE_EPOCH_BYTES);
-    snprintf(r->id, sizeof r->id, "msg_%.16s_", digits);
-    if (r->mode == WIRE_PURE)
-        memcpy(r->text + r->epoch, digits, 2 * WIRE_EPOCH_BYTES);
+    write_hex(r->epoch, epoch, WIRE_EPOCH_BYTES);
+    snprintf(r->id, sizeof r->id, "msg_%.16s_", r->epoch);
 }
 
 int request_init(struct request *r, const struct wire_options *o)
 {
     *r = (struct request){.mode = o->mode};
-    FILE *to = open_memstream(&r->text, &r->fixed);
+    FILE *to = open_memstream(&r->fixed, &r->fixed_size);
     if (!to)
         return -ENOMEM;
-    r->epoch = write_fixed(to, o);
+    write_fixed(to, o);
     bool failed = ferror(to);
     failed |= fclose(to) != 0;
-    r->largest = r->fixed + LINES_MAX;
-    char *larger = failed ? NULL : realloc(r->text, r->largest);
-    if (!larger) {
+    if (failed) {
         request_dispose(r);
         return -ENOMEM;
     }
-    r->text = larger;
+    if (o->mode == WIRE_PURE) {
+        snprintf(r->stream, sizeof r->stream, "%s", o->source);
+        snprintf(r->event, sizeof r->event, "%s", o->event);
+    }
+    r->room = r->fixed_size + LINES_MAX;
     request_set_epoch(r, o->epoch);
     return 0;
 }
 
 void request_dispose(struct request *r)
 {
-    free(r->text);
+    free(r->fixed);
     *r = (struct request){0};
+}
+
+size_t request_room(const struct request *r)
+{
+    return r->room;
 }
 
 static char *put_text(char *to, const char *text)
@@ -88,26 +88,44 @@ static char *put_number(char *to, uint64_t value)
 
 static char *put_line(char *to, const char *name, uint64_t value)
 {
-    return put_number(put_text(to, name), value);
+    return put_text(put_number(put_text(to, name), value), "\r\n");
 }
 
-struct span request_head(struct request *r, const struct request_numbers *n)
+/* docs/records-protocol.md */
+static char *put_pure(const struct request *r, const struct request_numbers *n, char *to)
 {
-    char *to = put_number(r->text + r->fixed, n->body_bytes);
-    if (r->mode != WIRE_WEBHOOK) {
-        to = put_line(to, "\r\nPure-First: ", n->first);
-        to = put_line(to, "\r\nPure-Count: ", n->count);
+    to = put_text(put_text(to, "Pure-Stream: "), r->stream);
+    to = put_text(put_text(to, "\r\nPure-Epoch: "), r->epoch);
+    to = put_text(put_text(to, "\r\nPure-Event: "), r->event);
+    to = put_line(to, "\r\nPure-First: ", n->first);
+    to = put_line(to, "Pure-Count: ", n->count);
+    to = put_line(to, "Pure-Base: ", n->base);
+    if (n->count == 0)
+        to = put_line(to, "Pure-Sent: ", n->sent);
+    return to;
+}
+
+static char *put_webhook(const struct request *r, const struct request_numbers *n, char *to)
+{
+    if (r->mode == WIRE_BATCH) {
+        to = put_line(to, "Pure-First: ", n->first);
+        to = put_line(to, "Pure-Count: ", n->count);
     }
-    if (r->mode == WIRE_PURE)
-        to = put_line(to, "\r\nPure-Base: ", n->base);
-    if (r->mode == WIRE_PURE && n->count == 0)
-        to = put_line(to, "\r\nPure-Sent: ", n->sent);
-    if (r->mode != WIRE_PURE) {
-        to = put_text(put_text(to, "\r\nwebhook-id: "), r->id);
-        to = put_number(to, n->first);
-        to = put_line(to, "\r\nwebhook-timestamp: ", n->wall_s);
-    }
-    to = put_text(to, "\r\n\r\n");
-    assert(to <= r->text + r->largest);
-    return span_of(r->text, (size_t)(to - r->text));
+    to = put_text(put_text(to, "webhook-id: "), r->id);
+    to = put_line(to, "", n->first);
+    return put_line(to, "webhook-timestamp: ", n->wall_s);
+}
+
+size_t request_write(const struct request *r, const struct request_numbers *n,
+                     const struct request_body *body, char *const start, size_t room)
+{
+    assert(room >= r->room);
+    char *to = mempcpy(start, r->fixed, r->fixed_size);
+    to = put_line(to, "Content-Length: ", body->bytes);
+    if (body->gzip)
+        to = put_text(to, "Content-Encoding: gzip\r\n");
+    to = r->mode == WIRE_PURE ? put_pure(r, n, to) : put_webhook(r, n, to);
+    to = put_text(to, "\r\n");
+    assert(to <= start + r->room);
+    return (size_t)(to - start);
 }
