@@ -1,9 +1,14 @@
 /* Request heads of a wire. What never changes is written once; each request gets a copy of it and behind it
- * the lines with its own numbers, in memory of the caller, so that a wire may have several in flight. */
+ * the lines with its own numbers, in memory of the caller, so that a wire may have several in flight.
+ *
+ * Requests of modes webhook and batch are signed by their content, which is the body before Content-Encoding:
+ * that is what most frameworks hand to the program that verifies. */
 #ifndef PURE_WIRE_REQUEST_H
 #define PURE_WIRE_REQUEST_H
 
 #include "wire/options.h"
+#include "wire/signature.h"
+#include "wire/template.h"
 
 struct request_numbers {
     uint64_t first;   /* number of the first record, from 1 */
@@ -15,23 +20,36 @@ struct request_numbers {
 };
 
 struct request_body {
-    struct span content; /* as the receiver's program gets it: what is signed, and looked for members in */
+    struct span content; /* what is signed, and where {data.MEMBER} is looked for */
     uint64_t bytes;      /* on the wire */
     bool gzip;           /* they are the content's gzip form, else the content itself */
 };
 
+/* A header whose value is another for each request. */
+struct request_header {
+    char *name;
+    struct header_template value;
+};
+
 struct request {
     enum wire_mode mode;
-    char *fixed;                          /* from the request line on: what never changes */
-    size_t fixed_size;                    /* bytes */
-    size_t room;                          /* bytes of the longest head */
-    char id[32];                          /* webhook, batch: what the webhook-id begins with */
-    char epoch[2 * WIRE_EPOCH_BYTES + 1]; /* hexadecimal; the rest is of mode pure */
+    char *fixed;       /* from the request line on: what never changes */
+    size_t fixed_size; /* bytes */
+    size_t room;       /* bytes of the longest head */
+
+    /* webhook, batch */
+    char id[24];          /* what the webhook-id begins with */
+    struct signer signer; /* secret */
+    struct request_header *headers;
+    unsigned header_count;
+
+    /* pure */
+    char epoch[2 * WIRE_EPOCH_BYTES + 1]; /* hexadecimal */
     char stream[WIRE_SOURCE_MAX + 1];
     char event[WIRE_EVENT_MAX + 1];
 };
 
-/* `options` were checked; its texts are not looked at any more afterwards. 0 or -ENOMEM. */
+/* `options` were checked; nothing of them is looked at afterwards. 0 or -ENOMEM. */
 int request_init(struct request *r, const struct wire_options *options);
 void request_dispose(struct request *r);
 
@@ -42,7 +60,8 @@ void request_set_epoch(struct request *r, const uint8_t epoch[WIRE_EPOCH_BYTES])
 size_t request_room(const struct request *r);
 
 /* Writes the head of a request, through its empty line: the body's bytes go right behind it. `room` is at
- * least request_room(r). Returns the head's size. */
+ * least request_room(r). Returns the head's size. Allocates nothing. A header whose template gives nothing is
+ * left out. */
 size_t request_write(const struct request *r, const struct request_numbers *numbers,
                      const struct request_body *body, char *to, size_t room);
 
