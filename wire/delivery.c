@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-#define RESUMED_MAX_MS (UINT64_C(100) * 366 * 86400 * 1000) /* what is longer is nonsense: a clock was wrong */
+#define RESUMED_MAX_MS \
+    (UINT64_C(100) * 366 * 86400 * 1000) /* what is longer is nonsense: a clock was wrong */
 #define SECONDS_OF(ns) ((double)(ns) / (double)NS_PER_S)
 
 void delivery_init(struct delivery *d, const struct wire_options *o)
@@ -125,7 +126,8 @@ void delivery_resume(struct wire *w, uint64_t failures, uint64_t failing_since_m
                           memory_order_relaxed);
     if (disabled || failures > 0)
         report(w, disabled ? OUTLET_DISABLED : OUTLET_RESTING, 0,
-               disabled ? "disabled in an earlier life of this host" : "failed in an earlier life of this host");
+               disabled ? "disabled in an earlier life of this host"
+                        : "failed in an earlier life of this host");
 }
 
 /* --- failures --- */

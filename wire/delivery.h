@@ -37,12 +37,12 @@ struct delivery {
     struct delivery_policy policy;
     struct backoff backoff;
     bool disabled;
-    bool down;               /* the destination failed since the last success */
-    uint64_t failures;       /* in a row, refusals among them; 0: the last try went well */
-    uint64_t refused;        /* refusals, ever */
-    uint64_t since_ns;       /* the first of `failures` in this life; meaningless when they are 0 */
-    uint64_t before_ns;      /* how much earlier it was, in a life before */
-    uint64_t rest_until_ns;  /* no tries before this */
+    bool down;              /* the destination failed since the last success */
+    uint64_t failures;      /* in a row, refusals among them; 0: the last try went well */
+    uint64_t refused;       /* refusals, ever */
+    uint64_t since_ns;      /* the first of `failures` in this life; meaningless when they are 0 */
+    uint64_t before_ns;     /* how much earlier it was, in a life before */
+    uint64_t rest_until_ns; /* no tries before this */
 };
 
 void delivery_init(struct delivery *d, const struct wire_options *options);

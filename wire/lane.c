@@ -1,6 +1,7 @@
 #include "wire/lane.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static struct lane *lane_of(struct stream *s)
@@ -61,6 +62,7 @@ static void sent(struct stream *s, size_t size, bool all)
 static void failed(struct stream *s, int error)
 {
     struct lane *l = lane_of(s);
+    snprintf(l->detail, sizeof l->detail, "%s", secure_detail(&l->stream));
     connection_failed(&l->connection, error);
     stir(l);
 }
@@ -112,6 +114,7 @@ static void dialed(struct dial *dial, int fd, int error)
         begin_stream(l, fd);
         return;
     }
+    snprintf(l->detail, sizeof l->detail, "%s", dial_text(dial));
     connection_failed(&l->connection, error);
     connection_closed(&l->connection);
     stir(l);
@@ -124,14 +127,15 @@ void lane_init(struct lane *l, struct lane_shared *shared, unsigned index)
     dial_init(&l->dial, shared->destination, dialed);
 }
 
-void lane_forget(struct lane *l)
+void lane_dispose(struct lane *l)
 {
-    assert(lane_gone(l));
+    if (l->dialing)
+        dial_abandon(&l->dial);
+    else if (!lane_gone(l) && l->connection.phase != CONNECTION_CLOSED)
+        secure_abandon(&l->stream);
     free(l->head);
     free(l->body);
     free(l->packed);
-    l->head = NULL;
-    l->body = l->packed = NULL;
 }
 
 int lane_prepare(struct lane *l)
@@ -150,6 +154,7 @@ void lane_open(struct lane *l, uint64_t now_ns)
 {
     assert(lane_gone(l));
     l->dialing = true;
+    l->detail[0] = '\0';
     l->made = l->usable = l->leaving = false;
     dial_start(&l->dial, now_ns);
 }

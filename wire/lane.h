@@ -35,33 +35,34 @@ struct lane_shared {
     uint64_t age_ns;  /* no connection begins an exchange when it is older; NEVER: any age */
     size_t head_room; /* bytes of the longest head */
     size_t body_room; /* bytes of the longest body that is not sent from where its records lie; 0: none is */
-    size_t packed_room; /* bytes of the longest compressed body; 0: none is */
+    size_t packed_room;                 /* bytes of the longest compressed body; 0: none is */
     void (*stirred)(struct lane *lane); /* something happened */
     void (*due)(struct lane *lane);     /* lane_due_ns may have come nearer */
 };
 
 struct lane {
     struct lane_shared *shared;
-    unsigned index; /* among the wire's */
-    bool dialing;   /* then connection.phase is CONNECTION_NONE */
-    bool made;      /* the connection was made: dialing has not failed, */
-    bool usable;    /* and neither did securing */
-    bool leaving;   /* its owner closes it in peace: its end is no failure */
+    unsigned index;   /* among the wire's */
+    bool dialing;     /* then connection.phase is CONNECTION_NONE */
+    bool made;        /* the connection was made: dialing has not failed, */
+    bool usable;      /* and neither did securing */
+    char detail[128]; /* of how it failed, for people, beyond the connection's error; "" */
+    bool leaving;     /* its owner closes it in peace: its end is no failure */
     struct connection connection;
     struct secure_stream stream; /* in use unless connection.phase is CONNECTION_NONE or CONNECTION_CLOSED */
     struct dial dial;
-    uint64_t opened_ns; /* when the connection was made */
+    uint64_t opened_ns;     /* when the connection was made */
     uint64_t slot;          /* modes webhook and batch: what is in flight (slots.h), */
     uint64_t content_bytes; /* and the size of its body */
-    char *head;         /* shared->head_room bytes; NULL until first needed */
-    uint8_t *body;      /* shared->body_room bytes; NULL until first needed */
-    uint8_t *packed;    /* shared->packed_room bytes; the same */
+    char *head;             /* shared->head_room bytes; NULL until first needed */
+    uint8_t *body;          /* shared->body_room bytes; NULL until first needed */
+    uint8_t *packed;        /* shared->packed_room bytes; the same */
 };
 
 void lane_init(struct lane *l, struct lane_shared *shared, unsigned index);
 
-/* Gone: its memory is given back, to be made anew in another size when it is needed. */
-void lane_forget(struct lane *l);
+/* Gives its memory back. It is gone, or nothing of it completes any more, as its loop's io is disposed of. */
+void lane_dispose(struct lane *l);
 
 /* The memory for a request. 0 or -ENOMEM. */
 int lane_prepare(struct lane *l);

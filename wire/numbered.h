@@ -26,9 +26,11 @@ struct numbered {
     uint64_t sent_records;       /* number of the last record sent in this life; never decreases */
     struct numbered_flight flights[CONNECTION_PIPELINE_MAX]; /* of the connection's exchange n: [n % MAX] */
     bool asking;                                             /* a question is in flight, alone */
-    uint32_t series; /* counts the times `next` went back: answers to older requests only tell what is stored */
+    uint32_t
+        series; /* counts the times `next` went back: answers to older requests only tell what is stored */
     uint32_t refusals; /* of the record behind queue.freed, sent alone, in a row */
-    uint64_t suspect;  /* number: one of the records behind queue.freed, up to this, is refused; else <= freed */
+    uint64_t
+        suspect; /* number: one of the records behind queue.freed, up to this, is refused; else <= freed */
 };
 
 /* As struct wire_ways says. */

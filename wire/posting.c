@@ -139,6 +139,14 @@ static struct batch body_of(struct wire *w, struct lane *lane, const struct slot
     return batch;
 }
 
+/* The body as it is sent: compressed, if that makes it smaller. */
+static struct span pack(struct wire *w, struct lane *lane, struct span content)
+{
+    struct gzip *gzip = w->posting.gzip;
+    size_t size = gzip ? gzip_write(gzip, content, lane->packed) : 0;
+    return size > 0 ? span_of(lane->packed, size) : content;
+}
+
 static void send_slot(struct wire *w, uint64_t now_ns, struct lane *lane, uint64_t n)
 {
     struct posting *p = &w->posting;
@@ -148,8 +156,10 @@ static void send_slot(struct wire *w, uint64_t now_ns, struct lane *lane, uint64
                                       .count = batch_count(&batch),
                                       .wall_s = io_wall_ms(w->loop->io) / 1000,
                                       .attempt = ++slot->tries};
-    struct request_body body = {.content = batch.body, .bytes = batch.body.size};
-    wire_send(w, now_ns, lane, &numbers, &body, batch.body);
+    struct span bytes = pack(w, lane, batch.body);
+    struct request_body body = {
+        .content = batch.body, .bytes = bytes.size, .gzip = bytes.data != batch.body.data};
+    wire_send(w, now_ns, lane, &numbers, &body, bytes);
     rate_take(&p->rate, now_ns);
     slots_fly(&p->slots, n);
     lane->slot = n;

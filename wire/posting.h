@@ -10,6 +10,7 @@
 #define PURE_WIRE_POSTING_H
 
 #include "wire/answer.h"
+#include "wire/gzip.h"
 #include "wire/lane.h"
 #include "wire/rate.h"
 #include "wire/slots.h"
@@ -24,9 +25,11 @@ struct posting {
     uint64_t flying;  /* has a slot in flight: its `slot` */
     uint64_t current; /* what it does was begun after the destination's last failure: only of that it tells */
     unsigned allowed; /* how many of the current may be opening or flying */
-    uint64_t suspect; /* number: one of the records behind the last slot, up to this, is refused; else below */
+    uint64_t
+        suspect; /* number: one of the records behind the last slot, up to this, is refused; else below */
+    struct gzip *gzip; /* owned; NULL: bodies are sent as they are */
     uint64_t batch_wait_ns;
-    uint64_t seen_ns;    /* when the first record behind the last slot was seen, or became the first; NEVER */
+    uint64_t seen_ns; /* when the first record behind the last slot was seen, or became the first; NEVER */
     size_t order_by_size; /* 0: no order */
     char order_by[WIRE_MEMBER_MAX];
 };

@@ -8,8 +8,8 @@
 
 struct rate {
     uint64_t interval_ns; /* between requests in the mean; 0: no limit */
-    uint64_t slack_ns;    /* so much earlier than in the mean one may come: a second's worth of them, or one */
-    uint64_t full_ns;     /* when all that were made are made up for; never decreases */
+    uint64_t slack_ns; /* so much earlier than in the mean one may come: a second's worth of them, or one */
+    uint64_t full_ns;  /* when all that were made are made up for; never decreases */
 };
 
 /* `rate_mhz`: requests in 1000 s; 0: no limit. Rounded so that it is never exceeded. */

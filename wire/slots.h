@@ -45,17 +45,17 @@ struct slot {
 };
 
 struct slots {
-    struct slot *ring;  /* slot n is at [n % capacity] */
-    uint64_t *newest;   /* [key % capacity]: the slot with such a key that was admitted last; SLOTS_NONE */
-    uint32_t capacity;  /* slots allocated */
-    uint32_t limit;     /* slots at a time, 1 to capacity */
-    uint64_t head;      /* the first slot that was not given back; never decreases */
-    uint64_t tail;      /* behind the last one; head <= tail <= head + capacity */
-    uint64_t first;     /* no slot below it is READY; head <= first <= tail */
-    uint32_t ready;     /* how many are READY, */
-    uint32_t resting;   /* RESTING, */
-    uint32_t dead;      /* DEAD or ASKED */
-    uint64_t due_ns;    /* of none that is RESTING it is later; NEVER if none is */
+    struct slot *ring; /* slot n is at [n % capacity] */
+    uint64_t *newest;  /* [key % capacity]: the slot with such a key that was admitted last; SLOTS_NONE */
+    uint32_t capacity; /* slots allocated */
+    uint32_t limit;    /* slots at a time, 1 to capacity */
+    uint64_t head;     /* the first slot that was not given back; never decreases */
+    uint64_t tail;     /* behind the last one; head <= tail <= head + capacity */
+    uint64_t first;    /* no slot below it is READY; head <= first <= tail */
+    uint32_t ready;    /* how many are READY, */
+    uint32_t resting;  /* RESTING, */
+    uint32_t dead;     /* DEAD or ASKED */
+    uint64_t due_ns;   /* of none that is RESTING it is later; NEVER if none is */
     struct stream_position end; /* of the last slot, where the next one begins */
 };
 
@@ -100,12 +100,12 @@ uint64_t slots_admit(struct slots *s, struct stream_position end, bool keyed, ui
 /* The slot to be sent next; SLOTS_NONE. */
 uint64_t slots_next(struct slots *s);
 
-void slots_fly(struct slots *s, uint64_t n);                    /* READY → FLYING */
-void slots_again(struct slots *s, uint64_t n);                  /* FLYING → READY */
-void slots_rest(struct slots *s, uint64_t n, uint64_t due_ns);  /* FLYING → RESTING */
-void slots_bury(struct slots *s, uint64_t n);                   /* FLYING → DEAD */
-void slots_done(struct slots *s, uint64_t n);                   /* FLYING, ASKED → DONE */
-void slots_ask(struct slots *s, uint64_t n);                    /* READY, BLOCKED, DEAD → ASKED */
+void slots_fly(struct slots *s, uint64_t n);                   /* READY → FLYING */
+void slots_again(struct slots *s, uint64_t n);                 /* FLYING → READY */
+void slots_rest(struct slots *s, uint64_t n, uint64_t due_ns); /* FLYING → RESTING */
+void slots_bury(struct slots *s, uint64_t n);                  /* FLYING → DEAD */
+void slots_done(struct slots *s, uint64_t n);                  /* FLYING, ASKED → DONE */
+void slots_ask(struct slots *s, uint64_t n);                   /* READY, BLOCKED, DEAD → ASKED */
 
 /* The first slot in that state; SLOTS_NONE. */
 uint64_t slots_find(const struct slots *s, enum slot_state state);

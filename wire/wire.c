@@ -1,6 +1,7 @@
 #include "wire/wire.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -159,7 +160,7 @@ static void settle_closed(struct wire *w, uint64_t now_ns, struct lane *lane)
     if (failed && !lane->leaving && !quiet(w)) {
         if (lane->made)
             destination_failed(&w->destination);
-        delivery_failed(w, now_ns, lane->connection.error, NULL, lane->made ? "" : dial_text(&lane->dial));
+        delivery_failed(w, now_ns, lane->connection.error, NULL, lane->detail);
     }
     lane_clear(lane);
 }
@@ -222,9 +223,9 @@ static void set_limits(struct wire *w, const struct wire_options *o)
                                                                                      : 1};
     w->shared.age_ns = o->connection_age_ns ? o->connection_age_ns : NEVER;
     w->shared.head_room = request_room(&w->request);
-    w->shared.body_room = o->mode == WIRE_BATCH
-                              ? (size_t)max_u64(o->batch_bytes, (uint64_t)w->outlet.max_record + 1)
-                              : 0;
+    w->shared.body_room =
+        o->mode == WIRE_BATCH ? (size_t)max_u64(o->batch_bytes, (uint64_t)w->outlet.max_record + 1) : 0;
+    w->shared.packed_room = o->gzip ? (size_t)max_u64(w->shared.body_room, w->outlet.max_record) : 0;
 }
 
 static void set_destination(struct wire *w, const struct wire_options *o)
@@ -251,7 +252,7 @@ static void free_lanes(struct wire *w, unsigned from)
 {
     for (unsigned n = from; n < WIRE_CONCURRENCY_MAX; n++) {
         if (w->lanes[n])
-            lane_forget(w->lanes[n]);
+            lane_dispose(w->lanes[n]);
         free(w->lanes[n]);
         w->lanes[n] = NULL;
     }
@@ -262,16 +263,43 @@ struct wire_change {
     struct wire_options options; /* its texts are in `request`, or here */
     struct request request;
     struct slots slots;
+    struct gzip *gzip;
     char order_by[WIRE_MEMBER_MAX + 1];
     char *authorization; /* of the proxy */
 };
+
+/* 0 or -ENOMEM. `*made` is NULL if bodies are not compressed. */
+static int make_gzip(struct gzip **made, int level)
+{
+    *made = NULL;
+    if (level == 0)
+        return 0;
+    struct gzip *gzip = malloc(sizeof *gzip);
+    int error = gzip ? gzip_init(gzip, level) : -ENOMEM;
+    if (error == 0)
+        *made = gzip;
+    else
+        free(gzip);
+    return error;
+}
+
+static void dispose_gzip(struct gzip *gzip)
+{
+    if (gzip)
+        gzip_dispose(gzip);
+    free(gzip);
+}
 
 static void drop_change(struct wire_change *change)
 {
     if (!change)
         return;
+    sodium_memzero(&change->options, sizeof change->options); /* secrets, too */
     request_dispose(&change->request);
     slots_dispose(&change->slots);
+    dispose_gzip(change->gzip);
+    if (change->authorization)
+        sodium_memzero(change->authorization, strlen(change->authorization));
     free(change->authorization);
     free(change);
 }
@@ -284,9 +312,12 @@ static void take_change(struct wire *w)
     struct request request = w->request;
     w->request = change->request;
     change->request = request;
+    struct gzip *gzip = w->posting.gzip;
+    w->posting.gzip = change->gzip;
+    change->gzip = gzip;
     request_set_epoch(&w->request, w->epoch);
     free_lanes(w, 1);
-    lane_forget(w->lanes[0]);
+    lane_dispose(w->lanes[0]);
     destination_dispose(&w->destination);
     tls_session_dispose(&w->shared.session);
     set_options(w, &change->options);
@@ -326,6 +357,8 @@ int wire_change(struct wire *w, const struct wire_options *options)
         error = request_init(&change->request, options);
     if (error == 0)
         error = slots_init(&change->slots, slots_limit(options->concurrency));
+    if (error == 0)
+        error = make_gzip(&change->gzip, options->gzip);
     if (error < 0) {
         drop_change(change);
         return error;
@@ -345,6 +378,8 @@ static int allocate(struct wire *w, const struct wire_options *options, const ch
         error = request_init(&w->request, options);
     if (error == 0)
         error = slots_init(&w->posting.slots, slots_limit(options->concurrency));
+    if (error == 0)
+        error = make_gzip(&w->posting.gzip, options->gzip);
     if (error == 0 && !(w->lanes[0] = malloc(sizeof *w->lanes[0])))
         error = -ENOMEM;
     if (error == 0)
@@ -355,6 +390,7 @@ static int allocate(struct wire *w, const struct wire_options *options, const ch
 static void release(struct wire *w)
 {
     free(w->lanes[0]);
+    dispose_gzip(w->posting.gzip);
     slots_dispose(&w->posting.slots);
     request_dispose(&w->request);
     outlet_dispose(&w->outlet);
@@ -416,8 +452,12 @@ void wire_dispose(struct wire *w)
     timer_unset(&w->loop->timers, &w->timer);
     loop_remove(w->loop, &w->task);
     drop_change(w->change);
-    destination_dispose(&w->destination);
-    tls_session_dispose(&w->shared.session);
+    bool in_order = all_gone(w);
     free_lanes(w, 0);
+    if (in_order)
+        destination_dispose(&w->destination);
+    else
+        destination_abandon(&w->destination);
+    tls_session_dispose(&w->shared.session);
     release(w);
 }

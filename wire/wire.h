@@ -81,8 +81,8 @@ struct wire {
     struct lane_shared shared;
     unsigned concurrency;
     struct lane *lanes[WIRE_CONCURRENCY_MAX]; /* NULL until first needed, but for lanes[0] */
-    uint64_t stirred; /* bit n: something happened to lanes[n] since the last round */
-    uint64_t round;   /* the same of the round under way, and what it used */
+    uint64_t stirred;                         /* bit n: something happened to lanes[n] since the last round */
+    uint64_t round;                           /* the same of the round under way, and what it used */
 
     struct delivery delivery;
     struct numbered numbered; /* mode pure */
@@ -125,7 +125,8 @@ void wire_dispose(struct wire *w);
 /* Lane n, made if there is none; NULL: there is no memory. */
 struct lane *wire_lane(struct wire *w, unsigned n);
 
-/* Sends a request on a ready lane: the head for these numbers, and the body. Returns the exchange's number. */
+/* Sends a request on a ready lane: the head for these numbers, and the body. Returns the exchange's number.
+ */
 uint64_t wire_send(struct wire *w, uint64_t now_ns, struct lane *lane, const struct request_numbers *numbers,
                    const struct request_body *body, struct span bytes);
 
