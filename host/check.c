@@ -47,7 +47,7 @@ static unsigned check_outputs(const struct config *config, const char *name, con
     unsigned problems = 0;
     for (unsigned i = 0; i < config->output_count; i++) {
         const struct config_output *output = &config->outputs[i];
-        if (strcmp(output->app, name) != 0 || has_output(app, output->output))
+        if (strcmp(output->app, name) != 0 || has_output(app, output->output) || config_hears(config, output))
             continue;
         print_unknown_output(config, output, app, out);
         problems++;

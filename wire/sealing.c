@@ -38,12 +38,22 @@ static bool split_source(const char *source, struct span *from, struct span *out
            output->size <= SEALED_NAME_MAX;
 }
 
+/* A point of low order gives zero with every scalar. */
+static bool is_weak(const uint8_t public[HOST_KEY_BYTES])
+{
+    static const uint8_t scalar[HOST_KEY_BYTES] = {1};
+    uint8_t product[HOST_KEY_BYTES];
+    return crypto_scalarmult_curve25519(product, scalar, public) != 0;
+}
+
 const char *sealing_check(const struct wire_options *o)
 {
     struct span app, from, output;
     size_t before;
     if (!o->seal_with || !o->seal_random.fill)
         return "a wire is sealed with the host's key, and there is none";
+    if (is_weak(o->seal_to))
+        return "no secret can be agreed on with the receiver's key";
     if (o->mode != WIRE_PURE)
         return "only mode pure is sealed";
     if (!split_target(o->url.target, &before, &app))
@@ -139,9 +149,9 @@ size_t sealing_write(struct sealing *s, const struct request_numbers *numbers, u
     noise_random_fill(&s->random, e, sizeof e);
     memcpy(to, s->fixed, s->fixed_size);
     int error = sealed_request_write(&request, s->with, s->to, e, to + s->fixed_size, keys);
+    assert(error == 0); /* the receiver's key was checked */
+    (void)error;
     sodium_memzero(e, sizeof e);
-    if (error < 0)
-        return 0;
     size_t size = s->fixed_size + SEALED_TEXT_BYTES;
     return size + (size_t)snprintf(to + size, TAIL_MAX, TAIL "%llu\r\n\r\n",
                                    (unsigned long long)sealed_size(body_bytes));

@@ -44,7 +44,7 @@ size_t sealing_head_room(const struct sealing *s);
 
 /* Writes a head, through its empty line, of a request with a body of `body_bytes` before sealing, to `to`,
  * which has sealing_head_room bytes. `keys` are for its body and its reply: each call draws new ones, also
- * for what goes again. Returns the head's size, or 0: no secret can be agreed on with the receiver's key. */
+ * for what goes again. Returns the head's size. */
 size_t sealing_write(struct sealing *s, const struct request_numbers *numbers, uint64_t body_bytes, char *to,
                      struct sealed_keys *keys);
 
