@@ -120,7 +120,8 @@ uint64_t wire_send(struct wire *w, uint64_t now_ns, struct lane *lane, const str
     return wire_send_made(w, now_ns, lane, head_size, bytes);
 }
 
-uint64_t wire_send_made(struct wire *w, uint64_t now_ns, struct lane *lane, size_t head_size, struct span bytes)
+uint64_t wire_send_made(struct wire *w, uint64_t now_ns, struct lane *lane, size_t head_size,
+                        struct span bytes)
 {
     w->round |= UINT64_C(1) << lane->index;
     counter_add(&w->outlet.report.requests, 1);
