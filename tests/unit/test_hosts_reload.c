@@ -126,11 +126,11 @@ static void an_output_without_its_tls_files_rests_until_it_has_them(void **state
     open_world(APPS "[output src.cloud]\nwire = https://10.0.0.4/hook\nca = /nonexistent/ca.pem\n");
     struct sim_server *server = sim_server(world.sim, "10.0.0.4:443", take, ARRAY_SIZE(take));
     struct outlet *cloud = world_outlet(one, "src", "cloud");
-    assert_int_equal(world_logged(one, "TLS: /nonexistent/ca.pem: "), 1);
     post_next(1);
     sim_run_for(world.sim, NS_PER_S);
     assert_int_equal(atomic_load(&cloud->report.state), OUTLET_RESTING);
     assert_int_equal(atomic_load(&cloud->report.error), PE_TLS_FILES);
+    assert_int_equal(world_logged(one, "TLS: /nonexistent/ca.pem: "), 1);
     assert_true(sim_server_accepted(server) > 0);
     sim_server(world.sim, "10.0.0.4:80", take, ARRAY_SIZE(take));
     reload("token = t\n" APPS OUTPUT, "10.0.0.4");
