@@ -66,7 +66,8 @@ static int ask_check(const struct cert_case *c, const struct tls_trust *trust, c
     return error;
 }
 
-/* What the wire gets; 1: it cannot be played. */
+/* What the wire gets; 1: it cannot be played. Cases may lie before this was built, when the wire takes the
+ * clock for wrong: that is no matter of theirs. */
 static int ask_wire(struct run *run, const struct cert_case *c, struct tls_trust *trust)
 {
     struct cert_server server;
@@ -74,12 +75,12 @@ static int ask_wire(struct run *run, const struct cert_case *c, struct tls_trust
         return 1;
     int error = client_ask(&run->client, c, trust, c->name, &server.address);
     server_stop(&server);
-    return error;
+    return error == PE_CERT_CLOCK ? PE_CERT_NOT_YET_VALID : error;
 }
 
-static bool is_right(const struct cert_case *c, int error)
+static bool is_right(const struct cert_case *c, int got, int wanted)
 {
-    return c->accept ? error == 0 : error < 0 && (c->error == 0 || error == c->error);
+    return c->accept ? got == 0 : got < 0 && (wanted == 0 || got == wanted);
 }
 
 static const char *verdict_text(int error)
@@ -90,9 +91,8 @@ static const char *verdict_text(int error)
 static void judge(struct run *run, const struct cert_case *c, int wire, int check, const char *detail)
 {
     bool played = wire <= 0;
-    bool agree = !played || (wire == 0) == (check == 0);
     run->unplayed += !played;
-    if (agree && is_right(c, played ? wire : check)) {
+    if (is_right(c, check, c->error) && (!played || is_right(c, wire, c->error_tls))) {
         run->passed++;
         return;
     }

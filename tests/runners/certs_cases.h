@@ -28,6 +28,7 @@ struct cert_case {
     int64_t now_s;
     bool client, accept;
     int error;         /* that it has to be refused with; 0: any */
+    int error_tls;     /* the same over TLS, where the handshake is refused before the check is asked */
     const char *lacks; /* what it asks for that there is none of; NULL: nothing */
 };
 
@@ -169,6 +170,7 @@ static void case_read_verdict(struct cert_case *c, const cJSON *json)
     if (!c->accept && (!verdict || (strcmp(verdict, "reject") != 0 && strcmp(verdict, "FAILURE") != 0)))
         case_wrong(c->id, "no verdict");
     c->error = case_error(c->id, case_text(json, "error", NULL));
+    c->error_tls = case_error(c->id, case_text(json, "error_tls", "error"));
 }
 
 static void case_read(struct cert_case *c, const cJSON *json)

@@ -8,6 +8,8 @@
 #include "tls/secure_stream.h"
 #include "uring/uring.h"
 
+#include <netinet/in.h>
+
 #define CLIENT_PATIENCE_NS (10 * NS_PER_S)
 
 struct cert_client {
