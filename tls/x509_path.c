@@ -356,10 +356,7 @@ static int check_leaf(struct search *s, bool trusted, const char **why)
     if (error || question->purpose == X509_CLIENT)
         return error;
     *why = "is for other names";
-    if (!question->name || !x509_names_match(x, question->name))
-        return PE_CERT_NAME;
-    *why = "has a common name that is none of its alternative names";
-    return x509_common_names_fit(x) ? 0 : PE_CERT_NAME;
+    return question->name && x509_names_match(x, question->name) ? 0 : PE_CERT_NAME;
 }
 
 static void believe(struct search *s)

@@ -304,14 +304,14 @@ def names():
     leaf("names/common-name-only", "NAME", san=(dns("b.example"),), subject=dn((CN, "a.example")))
     leaf("names/common-name-among-them", subject=dn((CN, "a.example")))
     leaf("names/common-name-of-a-person", subject=dn((CN, "Some Service")))
-    leaf("names/common-name-not-among-them", "NAME", subject=dn((CN, "b.example")))
-    leaf("names/common-name-in-other-case", "NAME", subject=dn((CN, "A.example")))
-    leaf("names/common-name-in-unicode", "NAME", host="xn--bcher-kva.example", san=(dns("xn--bcher-kva.example"),),
+    leaf("names/common-name-not-among-them", subject=dn((CN, "b.example")))
+    leaf("names/common-name-in-other-case", subject=dn((CN, "A.example")))
+    leaf("names/common-name-in-unicode", host="xn--bcher-kva.example", san=(dns("xn--bcher-kva.example"),),
          subject=dn((CN, "b\u00fccher.example")))
     leaf("names/common-name-address", host="192.0.2.1", san=(address("192.0.2.1"),), subject=dn((CN, "192.0.2.1")))
-    leaf("names/common-name-other-address", "NAME", host="192.0.2.1", san=(address("192.0.2.1"),),
+    leaf("names/common-name-other-address", host="192.0.2.1", san=(address("192.0.2.1"),),
          subject=dn((CN, "192.0.2.2")))
-    leaf("names/common-name-address-spelt-otherwise", "NAME", host="2001:db8::1", san=(address("2001:db8::1"),),
+    leaf("names/common-name-address-spelt-otherwise", host="2001:db8::1", san=(address("2001:db8::1"),),
          subject=dn((CN, "2001:0DB8::1")))
     leaf("names/empty-subject-critical", subject=dn(), ext={SAN: extension(SAN, sequence(dns("a.example")), True)})
     leaf("names/empty-subject-not-critical", "MALFORMED", subject=dn())

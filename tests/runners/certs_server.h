@@ -36,9 +36,10 @@ static bool server_use_chain(SSL_CTX *context, const struct cert_case *c)
     for (unsigned i = 0; i < c->count; i++) {
         const uint8_t *at = c->chain[i].data;
         X509 *x = d2i_X509(NULL, &at, (long)c->chain[i].size);
-        bool whole = x && at == c->chain[i].data + c->chain[i].size; /* or it would be sent without the rest */
-        bool good =
-            whole && (i == 0 ? SSL_CTX_use_certificate(context, x) : SSL_CTX_add1_chain_cert(context, x)) == 1;
+        bool whole =
+            x && at == c->chain[i].data + c->chain[i].size; /* or it would be sent without the rest */
+        bool good = whole &&
+                    (i == 0 ? SSL_CTX_use_certificate(context, x) : SSL_CTX_add1_chain_cert(context, x)) == 1;
         X509_free(x);
         if (!good)
             return false;
