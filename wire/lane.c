@@ -133,6 +133,7 @@ void lane_dispose(struct lane *l)
         dial_abandon(&l->dial);
     else if (!lane_gone(l) && l->connection.phase != CONNECTION_CLOSED)
         secure_abandon(&l->stream);
+    connection_clear(&l->connection);
     free(l->head);
     free(l->body);
     free(l->packed);
