@@ -73,6 +73,8 @@
     X(PE_CERT_CONSTRAINTS, "the certificate is for names that its issuer may not speak for")            \
     X(PE_CERT_PATH, "the certificate chain is longer than it may be")                                   \
     X(PE_CERT_PIN, "no key in the certificate chain is one that is pinned")                             \
+    X(PE_OUTPUT_DISABLED, "the output is disabled: it was for too long without success")                \
+    X(PE_OUTPUT_OFF, "disabled by command")                                                             \
     X(PE_MODULE, "the module cannot be used")                                                           \
     X(PE_APP_FAILED, "the app failed the event")                                                        \
     X(PE_APP_SUSPENDED, "the app is suspended")                                                         \

@@ -372,7 +372,8 @@ static void begin_resource(struct client *c, const struct routed *to, const stru
         begin_show(c, to->app);
     else if (to->route == ROUTE_DEAD)
         front_dead_list(c, to);
-    else if (to->route == ROUTE_DEAD_REPLAY || to->route == ROUTE_DEAD_DROP)
+    else if (to->route == ROUTE_DEAD_REPLAY || to->route == ROUTE_DEAD_DROP || to->route == ROUTE_ENABLE ||
+             to->route == ROUTE_DISABLE)
         front_dead_change(c, to);
     else
         begin_text(c, to->route);

@@ -69,7 +69,11 @@ static struct routed find_in_output(const struct front *front, struct span path)
     static const struct {
         const char *path;
         enum route route;
-    } parts[] = {{"/dead", ROUTE_DEAD}, {"/dead/replay", ROUTE_DEAD_REPLAY}, {"/dead/drop", ROUTE_DEAD_DROP}};
+    } parts[] = {{"/dead", ROUTE_DEAD},
+                 {"/dead/replay", ROUTE_DEAD_REPLAY},
+                 {"/dead/drop", ROUTE_DEAD_DROP},
+                 {"/enable", ROUTE_ENABLE},
+                 {"/disable", ROUTE_DISABLE}};
     struct routed to = {.route = ROUTE_NONE};
     const uint8_t *slash = path.size > 0 ? memchr(path.data, '/', path.size) : NULL;
     struct span name = span_of(path.data, slash ? (size_t)(slash - path.data) : 0);
@@ -112,7 +116,7 @@ struct routed route_find(const struct front *front, struct span target)
 bool route_takes_posts(enum route route)
 {
     return route == ROUTE_EVENTS || route == ROUTE_RECORDS || route == ROUTE_DEAD_REPLAY ||
-           route == ROUTE_DEAD_DROP;
+           route == ROUTE_DEAD_DROP || route == ROUTE_ENABLE || route == ROUTE_DISABLE;
 }
 
 const char *route_allows(enum route route)

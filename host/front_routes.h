@@ -15,6 +15,8 @@ enum route {
     ROUTE_DEAD, /* /outputs/APP.OUTPUT/dead */
     ROUTE_DEAD_REPLAY,
     ROUTE_DEAD_DROP,
+    ROUTE_ENABLE, /* /outputs/APP.OUTPUT/enable */
+    ROUTE_DISABLE,
     ROUTE_ROOT,
     ROUTE_STATUS,
     ROUTE_HEALTH,
@@ -25,7 +27,7 @@ struct routed {
     enum route route;
     struct front_app *app;
     struct span event;  /* ROUTE_EVENTS: as run_event_name has it, or empty: not a name */
-    struct span output; /* ROUTE_DEAD…: OUTPUT, perhaps of no output */
+    struct span output; /* of paths with OUTPUT; perhaps of no output */
     struct span query;  /* ROUTE_DEAD: without the "?" */
 };
 

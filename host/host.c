@@ -59,8 +59,8 @@ static int open_senders(struct host *h, char *why, size_t why_size)
         char name[16];
         snprintf(name, sizeof name, h->sender_count > 1 ? "pure-send-%u" : "pure-send", i % 1000);
         struct host_thread *t = &h->threads[1 + h->owner_count + i];
-        error = open_thread(h, t, name, wires + 2 * links + 1, WIRE_TIMERS * wires + links + 2,
-                            why, why_size);
+        error =
+            open_thread(h, t, name, wires + 2 * links + 1, WIRE_TIMERS * wires + links + 2, why, why_size);
         if (error == 0)
             error = h->options.open_resolver(h->options.context, &t->loop, &h->resolvers[i]);
     }

@@ -71,6 +71,7 @@ struct host {
     unsigned app_count;
     bool *feeds; /* [from * app_count + to] */
     struct wire *wires;
+    _Atomic uint64_t *wire_digests; /* of what each is told (host_wire_digest) */
     unsigned wire_count;
     struct host_key key;
     struct host_tls tls;
@@ -162,6 +163,8 @@ void host_dispose_listener(struct host *h);
  * -ENOMEM. */
 int host_wire_options(struct host *h, const struct config_output *config, char *source,
                       struct wire_options *options);
+/* A digest of what its wire is told, for a later start. */
+uint64_t host_wire_digest(const struct config_output *config);
 /* Whether the wires of both are told the same. */
 bool host_same_wire(const struct config_output *a, const struct config_output *b);
 void host_dispose_kept(struct host *h);

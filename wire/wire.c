@@ -192,6 +192,7 @@ static bool run(struct task *task, uint64_t now_ns)
     if (wire_hurried(w))
         hurry(w, now_ns);
     each_lane(w, now_ns, w->round, settle_answers);
+    delivery_see_want(w);
     w->ways->settle_dead(w);
     numbered_settle_contact(w);
     w->ways->look(w, now_ns);
