@@ -115,7 +115,7 @@ static void looked_up(struct resolver_request *request, int error)
     uint64_t now_ns = now(w);
     w->looking_up = false;
     if (error == 0 && request->count > 0)
-        addresses_learn(&w->addresses, request->addresses, request->count, now_ns);
+        addresses_learn(&w->addresses, request, now_ns);
     else
         lookup_failed(w, now_ns, error < 0 ? error : PE_NAME_NOT_FOUND);
     want(w);

@@ -142,6 +142,21 @@ static void black_holes_end_in_time_however_many_they_are(void **state)
     bench_free(&b);
 }
 
+static void an_attempt_that_is_given_up_lets_the_next_begin_at_once(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_new(&b, 1, URL);
+    b.options.progress_ns = 20 * NS_PER_MS; /* sooner than the delay */
+    name_is(&b, "10.0.1.1", "10.0.1.2", NULL);
+    delay(&b, "10.0.1.1", NS_PER_MS, true);
+    listens(&b, "10.0.1.2:80");
+    bench_open(&b);
+    assert_int_equal(bench_dial(&b), 0);
+    assert_in_range(b.dials[0].done_ns - SIM_START_NS, 20 * NS_PER_MS, 25 * NS_PER_MS);
+    bench_free(&b);
+}
+
 static void a_refused_connection_says_where(void **state)
 {
     (void)state;
@@ -250,7 +265,7 @@ static void what_worked_stays_first_wherever_a_later_answer_has_it(void **state)
     listens(&b, "10.0.1.1:80");
     listens(&b, "10.0.1.3:80");
     name_is(&b, "10.0.1.3", "10.0.1.1", "10.0.1.2");
-    sim_run_for(b.sim, ADDRESSES_AGE_NS + NS_PER_S);
+    sim_run_for(b.sim, 61 * NS_PER_S);
     assert_int_equal(bench_dial(&b), 0);
     assert_int_equal(sim_lookups(b.sim, NAME), 2);
     assert_int_equal(sim_server_accepted(second), 2);
@@ -387,6 +402,29 @@ static void a_good_connection_makes_the_next_lookup_needless(void **state)
     destination_worked(&b.destination);
     assert_int_equal(bench_dial(&b), 0);
     assert_int_equal(sim_lookups(b.sim, NAME), 1);
+    bench_free(&b);
+}
+
+static void a_name_is_looked_up_again_when_its_answer_is_no_longer_valid(void **state)
+{
+    (void)state;
+    struct sim_answer answer = {.addresses = {"10.0.1.1"}, .valid_ns = 7 * NS_PER_S};
+    struct bench b;
+    bench_new(&b, 1, URL);
+    sim_set_name(b.sim, NAME, &answer);
+    listens(&b, "10.0.1.1:80");
+    bench_open(&b);
+    assert_int_equal(bench_dial(&b), 0);
+    sim_run_for(b.sim, 6 * NS_PER_S);
+    assert_int_equal(bench_dial(&b), 0);
+    assert_int_equal(sim_lookups(b.sim, NAME), 1);
+    sim_run_for(b.sim, 2 * NS_PER_S);
+    assert_int_equal(bench_dial(&b), 0);
+    assert_int_equal(sim_lookups(b.sim, NAME), 2);
+    assert_false(b.destination.name.doubted);
+    destination_failed(&b.destination);
+    assert_int_equal(bench_dial(&b), 0);
+    assert_true(b.destination.name.doubted); /* no cache may answer with what just failed */
     bench_free(&b);
 }
 
@@ -592,6 +630,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_address_to_answer_is_taken_in_every_race),
         cmocka_unit_test(black_holes_end_in_time_however_many_they_are),
+        cmocka_unit_test(an_attempt_that_is_given_up_lets_the_next_begin_at_once),
         cmocka_unit_test(a_refused_connection_says_where),
         cmocka_unit_test(the_most_telling_failure_is_reported),
         cmocka_unit_test(a_family_that_the_system_lacks_holds_nothing_up),
@@ -605,6 +644,7 @@ int main(void)
         cmocka_unit_test(known_addresses_stay_in_use_when_a_lookup_fails_or_hangs),
         cmocka_unit_test(each_failed_dial_has_the_name_looked_up_once_before_the_next),
         cmocka_unit_test(a_good_connection_makes_the_next_lookup_needless),
+        cmocka_unit_test(a_name_is_looked_up_again_when_its_answer_is_no_longer_valid),
         cmocka_unit_test(denied_addresses_are_never_connected_to),
         cmocka_unit_test(a_name_that_turns_to_a_denied_address_is_denied),
         cmocka_unit_test(an_address_in_the_url_is_denied_like_any_other),
