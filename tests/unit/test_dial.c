@@ -551,6 +551,26 @@ static void one_that_stops_waiting_leaves_the_lookup_to_the_others(void **state)
     bench_free(&b);
 }
 
+static void one_that_is_stopped_while_a_lookup_hangs_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    struct sim_answer hangs = {.delay_ns = SIM_HANGS};
+    struct bench b;
+    bench_new(&b, 1, URL);
+    sim_set_name(b.sim, NAME, &hangs);
+    bench_open(&b);
+    for (unsigned i = 1; i <= 3; i++) {
+        bench_start(&b, 0);
+        sim_run_for(b.sim, NS_PER_S);
+        dial_stop(&b.dials[0].dial);
+        bench_finish(&b);
+        assert_int_equal(b.dials[0].error, PE_STOPPING);
+        assert_int_equal(b.loop.timers.count, 0);
+        assert_false(b.destination.name.in_flight);
+    }
+    bench_free(&b);
+}
+
 static void it_may_be_started_from_inside_done(void **state)
 {
     (void)state;
@@ -650,6 +670,7 @@ int main(void)
         cmocka_unit_test(an_address_in_the_url_is_denied_like_any_other),
         cmocka_unit_test(it_may_be_stopped_at_every_step),
         cmocka_unit_test(one_that_stops_waiting_leaves_the_lookup_to_the_others),
+        cmocka_unit_test(one_that_is_stopped_while_a_lookup_hangs_leaves_nothing_behind),
         cmocka_unit_test(it_may_be_started_from_inside_done),
         cmocka_unit_test(a_peer_that_falls_silent_is_noticed_by_what_it_does_not_acknowledge),
     };
