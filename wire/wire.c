@@ -474,6 +474,7 @@ void wire_dispose(struct wire *w)
     timer_unset(&w->loop->timers, &w->timer);
     loop_remove(w->loop, &w->task);
     drop_change(w->change);
+    connection_clear(&w->connection);
     free(w->lines);
     request_dispose(&w->request);
     free(w->head);
