@@ -141,7 +141,7 @@ $(B)/apps/%.so: $(B)/experiments/apps/%.o
 
 $(B)/tests/%: $(B)/tests/unit/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) $(LIBS) -lcmocka $(EXPORTS)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) $(LIBS) -lcmocka -lssl -lcrypto $(EXPORTS)
 
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)

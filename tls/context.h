@@ -42,9 +42,13 @@ struct tls_context *tls_current_take(struct tls_current *current);
 /* `context` passes to `current`; the one before is dropped once nobody is taking it. */
 void tls_current_replace(struct tls_current *current, struct tls_context *context);
 
-/* The sessions of one destination, to be resumed: kept by its wire, on one thread. */
+/* The session of one destination, to be resumed: kept by its wire, on one thread. It is of zeros at first,
+ * and outlives the connections that were given it. What it holds is used only under the context and for the
+ * name that it was made under, and not after the server's certificate has expired: resuming asks for no
+ * certificate. */
+struct tls_kept_session;
 struct tls_session {
-    void *kept; /* WOLFSSL_SESSION; NULL: none */
+    struct tls_kept_session *kept; /* private; NULL: none */
 };
 void tls_session_dispose(struct tls_session *session);
 
