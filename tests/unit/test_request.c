@@ -234,6 +234,7 @@ static void the_longest_head_fits(void **state)
         struct wire_options o = options_of((enum wire_mode)mode, "http://example.test/");
         for (int i = 0; i < WIRE_SECRETS_MAX; i++)
             o.secrets[o.secret_count++] = (struct wire_secret){.kind = WIRE_ED25519, .size = 32};
+        free(head_of(&o, &most, record, true));
         for (int i = 0; i < WIRE_HEADERS_MAX; i++) {
             snprintf(names[i], sizeof names[i], "X-%d", i);
             add_header(&o, names[i], mode == WIRE_BATCH ? "{number}{id}" : text);
