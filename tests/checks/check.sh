@@ -131,6 +131,7 @@ check "includes" tests/checks/includes.sh
 check "format" formatted
 build_and_run release
 check "documentation" tests/checks/docs.sh
+[ "$mode" = fast ] || check_promises release "webhooks are verified" tests/checks/webhooks.sh release
 [ "$mode" = fast ] || KILLS=20 check_promises release "hosts are killed" tests/checks/crash.sh release kills
 if [ "$mode" = full ]; then
     check "build experiments" $make VARIANT=release bench-programs
