@@ -150,7 +150,7 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(SIM) $(LIB)
 # Programs that take cases from a file of yours; at this path whatever the variant.
 $(RUNNERS): build/tests/%: $(B)/tests/runners/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) -lcjson $(LIBS) $(EXPORTS)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) -lcjson -lssl -lcrypto $(LIBS) $(EXPORTS)
 
 # What tests/checks/links.sh and crash.sh need besides the host, and `path` and the host on the epoll back end.
 LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so crash)
