@@ -66,8 +66,8 @@ static enum tls_event failed(struct tls_engine *e, int code)
 {
     if (e->error == 0)
         tls_engine_fail_code(e, code);
-    if (e->offered && !e->ready)
-        tls_session_dispose(e->session); /* it may be what the peer cannot bear */
+    if (e->session && !e->ready)
+        tls_session_dispose(e->session); /* it may be what the peer cannot bear, or of this handshake */
     wolfSSL_ERR_clear_error();
     e->input.size = 0;
     return TLS_FAILED;

@@ -1,6 +1,7 @@
 #include "tests/sim/tls_ends.h"
 
 #include "tls/engine_private.h"
+#include "tls/trust.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,9 +8,10 @@
 
 #include "tests/sim/certificates.h"
 #include "tls/engine.h"
-#include "tls/trust.h"
 
 #define TLS_TEST_NOW_S INT64_C(1900000000) /* in 2030 */
+
+struct tls_trust;
 
 struct tls_world {
     struct test_certificate *ca, *mid, *leaf, *client;

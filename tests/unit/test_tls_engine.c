@@ -2,6 +2,7 @@
 #include "tests/sim/tls_ends.h"
 
 #include "tls/context_private.h"
+#include "tls/x509.h"
 
 #include <setjmp.h>
 #include <sodium.h>
