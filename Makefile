@@ -53,6 +53,7 @@ SIM_SRC := $(wildcard tests/sim/*.c)
 EPOLL_SRC := $(filter-out %/main.c,$(wildcard experiments/epoll/*.c))
 PATH_SRC := $(addprefix experiments/path/,path.c control.c icmp.c)
 TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
+RUNNERS := $(patsubst tests/runners/%.c,build/tests/%,$(wildcard tests/runners/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 APPS := $(patsubst host/apps/%.c,$(B)/apps/%.so,$(wildcard host/apps/*.c))
 EXPERIMENT_APPS := $(patsubst experiments/apps/%.c,$(B)/apps/%.so,$(wildcard experiments/apps/*.c))
@@ -146,6 +147,11 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) $(LIBS) $(EXPORTS)
 
+# Programs that take cases from a file of yours; at this path whatever the variant.
+$(RUNNERS): build/tests/%: $(B)/tests/runners/%.o $(SIM) $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) -lcjson $(LIBS) $(EXPORTS)
+
 # What tests/checks/links.sh and crash.sh need besides the host, and `path` and the host on the epoll back end.
 LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so crash)
 
@@ -168,6 +174,7 @@ $(B)/live/lossyfs: $(B)/tests/live/lossyfs.o
 
 live: $(LIVE) $(B)/bench/path $(B)/bench/pure-host-epoll
 tests: $(TESTS)
+runners: $(RUNNERS)
 fuzzers: $(FUZZERS)
 
 # --- what people call ---
@@ -272,7 +279,7 @@ help:
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
-.PHONY: all tests live fuzzers run check check-fast check-crash fuzz storms crashes format clean install deb help
+.PHONY: all tests runners live fuzzers run check check-fast check-crash fuzz storms crashes format clean install deb help
 .PHONY: deps-build deps-check deps-crash deps-bench deps-deb
 .DEFAULT_GOAL := all
 .SECONDARY:

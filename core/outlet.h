@@ -32,6 +32,7 @@ struct outlet_report {
     _Atomic int error;               /* of the last failed try; 0: none since the last success */
     _Atomic uint64_t since_ms;       /* wall clock of the last change of state */
     _Atomic uint64_t failures;       /* tries failed in a row */
+    _Atomic uint64_t failing_ms;     /* wall clock of the first of them; 0: there are none */
     _Atomic uint64_t failures_total; /* ever */
     _Atomic uint64_t requests;       /* made */
     _Atomic uint64_t stored;         /* the stored number */

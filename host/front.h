@@ -50,12 +50,13 @@ struct front_app {
 
 struct front_counters {
     uint64_t accepted;
-    uint64_t refused;      /* connections over the limit */
-    uint64_t accept_fails; /* mostly for want of descriptors */
-    uint64_t requests;
-    uint64_t replies[6]; /* by status / 100 */
-    uint64_t timeouts;   /* slow heads, bodies and readers */
-    uint64_t body_bytes; /* taken in */
+    uint64_t refused;        /* connections over the limit */
+    uint64_t accept_fails;   /* mostly for want of descriptors */
+    uint64_t requests;       /* begun, whatever became of them */
+    uint64_t whole_requests; /* of those: head and body are in, and well-formed */
+    uint64_t replies[6];     /* by status / 100 */
+    uint64_t timeouts;       /* slow heads, bodies and readers */
+    uint64_t body_bytes;     /* taken in */
 };
 
 struct front {

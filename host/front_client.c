@@ -322,6 +322,7 @@ static void sent(struct stream *s, size_t size, bool all)
 static void end_of_request(struct client *c)
 {
     struct exchange *x = client_last(c);
+    c->front->counters.whole_requests++;
     body_is_in(c, x);
     front_body_release(c);
     c->request_ns = NEVER;

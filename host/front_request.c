@@ -121,7 +121,7 @@ enum method { METHOD_UNKNOWN, METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_OTHER
 
 static enum method method_of(struct span method)
 {
-    static const char *const others[] = {"PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT"};
+    static const char *const others[] = {"PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"};
     if (span_is(method, "POST"))
         return METHOD_POST;
     if (span_is(method, "GET"))

@@ -11,6 +11,7 @@
     64                   /* besides those of threads, wires and clients: the log, lookups, refusals, modules \
                           */
 #define FRONT_TASKS    2 /* besides one an app: the front's own, the log writer */
+#define FRONT_TIMERS   3 /* besides its own: the stop's, the end's, that of TLS files */
 #define JOURNAL_TASKS  2 /* of an owner's journal, besides one an app: its writer, its reader */
 #define JOURNAL_TIMERS 3 /* besides two an app: the writer's, the end's */
 #define LISTEN_TASKS   2 /* besides one an app: the listener's own, and of its inlets */
@@ -58,7 +59,8 @@ static int open_senders(struct host *h, char *why, size_t why_size)
         char name[16];
         snprintf(name, sizeof name, h->sender_count > 1 ? "pure-send-%u" : "pure-send", i % 1000);
         struct host_thread *t = &h->threads[1 + h->owner_count + i];
-        error = open_thread(h, t, name, wires + 2 * links + 1, wires + links + 2, why, why_size);
+        error = open_thread(h, t, name, wires + 2 * links + 1, WIRE_TIMERS * wires + links + 2,
+                            why, why_size);
         if (error == 0)
             error = h->options.open_resolver(h->options.context, &t->loop, &h->resolvers[i]);
     }
@@ -76,8 +78,8 @@ static int open_threads(struct host *h, char *why, size_t why_size)
     h->resolvers = calloc(h->sender_count + 1, sizeof *h->resolvers);
     if (!h->threads || !h->resolvers)
         return -ENOMEM;
-    int error = open_thread(h, front_thread(h), "pure-front", c->app_count + FRONT_TASKS, front_timers(c) + 2,
-                            why, why_size);
+    int error = open_thread(h, front_thread(h), "pure-front", c->app_count + FRONT_TASKS,
+                            front_timers(c) + FRONT_TIMERS, why, why_size);
     for (unsigned i = 0; error == 0 && i < h->owner_count; i++) {
         char name[16];
         snprintf(name, sizeof name, "pure-own-%u", i % 1000);
@@ -190,6 +192,14 @@ static void tell_doubts(struct host *h)
     config_doubts(h->config, &(struct config_listener){.tell = tell_doubt, .context = h});
 }
 
+bool host_needs_key(const struct config *config)
+{
+    bool needs = config->link != NULL;
+    for (unsigned i = 0; i < config->output_count; i++)
+        needs = needs || config->outputs[i].link_key_line > 0;
+    return needs;
+}
+
 int host_open(struct host **host, const struct config *config, const struct host_options *options, char *why,
               size_t why_size)
 {
@@ -203,9 +213,10 @@ int host_open(struct host **host, const struct config *config, const struct host
     h->signal_fd = -1;
     h->log_pump.fd = -1;
     timer_init(&h->stop_timer, host_go_on_stopping);
+    host_tls_init(&h->tls);
     h->options.fill_random(h->options.context, h->epoch, sizeof h->epoch);
     int error = sodium_init() < 0 ? -ENOSYS : 0;
-    if (error == 0 && (config->link || host_count_outputs(config, OUTPUT_LINK) > 0))
+    if (error == 0 && host_needs_key(config))
         error = key_file_of_config(config, &h->key, why, why_size);
     if (error == 0)
         error = open_threads(h, why, why_size);
@@ -259,6 +270,8 @@ void host_close(struct host *h)
         log_writer_dispose(&h->log_writer);
     host_dispose_listener(h);
     host_dispose_outlets(h);
+    host_dispose_kept(h);
+    host_tls_dispose(&h->tls);
     host_dispose_store(h);
     for (unsigned i = 0; i < h->app_count; i++) {
         owned_app_dispose(&h->apps[i]);

@@ -2,6 +2,7 @@
 #include "host/host_private.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -94,29 +95,6 @@ static int open_inner(struct host *h, const struct config_output *config, char *
     return error < 0 ? error : owned_app_add_inner(&h->apps[to], outlet, config->event, cyclic, epoch);
 }
 
-void host_wire_options(struct host *h, const struct config_output *config, char *source,
-                       struct wire_options *options)
-{
-    *options = (struct wire_options){.url = config->url,
-                                     .mode = config->mode,
-                                     .agent = "pure-host/" PURE_VERSION,
-                                     .source = source,
-                                     .event = config->event,
-                                     .token = config->token,
-                                     .content_type = config->content_type,
-                                     .batch_bytes = config->batch_bytes,
-                                     .batch_records = config->batch_records,
-                                     .attempts = config->attempts,
-                                     .progress_ns = config->progress_ns,
-                                     .reply_ns = config->reply_ns,
-                                     .total_ns = config->total_ns,
-                                     .backoff_min_ns = config->backoff_min_ns,
-                                     .backoff_max_ns = config->backoff_max_ns};
-    snprintf(source, SOURCE_NAME_MAX + 1, "%s/%s/%s", h->config->name, config->app, config->output);
-    memcpy(options->epoch, host_stream_epoch(h, config), sizeof options->epoch);
-    h->options.fill_random(h->options.context, &options->seed, sizeof options->seed);
-}
-
 /* The sending loop and all that an outlet on it needs: they are dealt out in turn. */
 struct sender {
     struct host_thread *thread;
@@ -134,10 +112,12 @@ static int open_wire(struct host *h, const struct config_output *config, char *w
     struct sender sender = next_sender(h);
     struct wire_options options;
     char source[SOURCE_NAME_MAX + 1];
-    host_wire_options(h, config, source, &options);
     struct wire *wire = &h->wires[h->wire_count];
-    int error = wire_init(wire, &options, config->app, config->output, config->queue_bytes,
+    int error = host_wire_options(h, config, source, &options);
+    if (error == 0)
+        error = wire_init(wire, &options, config->app, config->output, config->queue_bytes,
                           config->max_record, &sender.thread->loop, sender.resolver, &sender.thread->log);
+    sodium_memzero(&options, sizeof options);
     if (error < 0)
         return error;
     h->wire_count++;
@@ -246,8 +226,11 @@ int host_open_outlets(struct host *h, char *why, size_t why_size)
     if (!h->wires || !h->links || !h->link_outlets || !h->inners || !h->registry.links)
         return -ENOMEM;
     int error = find_cycles(h);
+    if (error == 0)
+        error = host_want_https(h);
     for (unsigned i = 0; error == 0 && i < c->output_count; i++)
         error = open_output(h, &c->outputs[i], why, why_size);
+    host_tls_look_and_tell(&h->tls, &front_thread(h)->log);
     for (unsigned i = 0; error == 0 && i < h->app_count; i++) {
         if (h->apps[i].journal.on)
             app_journal_park(&h->apps[i]);

@@ -1,10 +1,12 @@
-/* What the files of the host share: host.c joins it, host_outlets.c what leaves it and host_listen.c what
- * comes in over links; host_run.c runs and stops it, host_reload.c changes it. Private to them. */
+/* What the files of the host share: host.c joins it, host_outlets.c and host_wires.c what leaves it and
+ * host_listen.c what comes in over links; host_run.c runs and stops it, host_reload.c changes it. Private to
+ * them. */
 #ifndef PURE_HOST_HOST_PRIVATE_H
 #define PURE_HOST_HOST_PRIVATE_H
 
 #include "host/front.h"
 #include "host/host.h"
+#include "host/host_tls.h"
 #include "host/log_pump.h"
 #include "host/log_writer.h"
 #include "host/link_inlets.h"
@@ -19,6 +21,7 @@
 #include <sys/signalfd.h>
 
 struct host;
+struct host_kept;
 
 /* A thread and its loop. */
 struct host_thread {
@@ -70,6 +73,9 @@ struct host {
     struct wire *wires;
     unsigned wire_count;
     struct host_key key;
+    struct host_tls tls;
+    struct tls_current *https; /* of the front; NULL: it has none */
+    struct host_kept *kept;    /* what options of wires point to (host_wires.c) */
     struct link *links;
     unsigned link_count;
     struct link_outlet *link_outlets;
@@ -151,9 +157,19 @@ void host_dispose_outlets(struct host *h);
 int host_open_listener(struct host *h, char *why, size_t why_size);
 void host_dispose_listener(struct host *h);
 
-/* What the wire of this output is told; `source` (SOURCE_NAME_MAX + 1 bytes) is where its text lies. */
-void host_wire_options(struct host *h, const struct config_output *config, char *source,
-                       struct wire_options *options);
+/* What the wire of this output is told; `source` (SOURCE_NAME_MAX + 1 bytes) is where its text lies, the
+ * other texts are the configuration's. Its TLS context is there after the next look (host_tls.h). 0 or
+ * -ENOMEM. */
+int host_wire_options(struct host *h, const struct config_output *config, char *source,
+                      struct wire_options *options);
+/* Whether the wires of both are told the same. */
+bool host_same_wire(const struct config_output *a, const struct config_output *b);
+void host_dispose_kept(struct host *h);
+/* The places of the TLS contexts of a wire and of the front. 0 or -ENOMEM. */
+int host_want_tls(struct host *h, const struct config_wire *wire, struct tls_current **current);
+int host_want_https(struct host *h);
+/* Whether anything in it needs the host's key. */
+bool host_needs_key(const struct config *config);
 
 /* The half of host_reload behind the file. `to` is on the heap and becomes the host's. */
 void host_take_config(struct host *h, struct config *to);

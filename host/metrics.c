@@ -370,6 +370,8 @@ static void write_front(struct text *t, const struct front *front)
     front_sample(t, "pure_front_accept_failures_total", "counter",
                  "Accepts that failed, mostly for want of descriptors.", n->accept_fails);
     front_sample(t, "pure_front_requests_total", "counter", "Requests.", n->requests);
+    front_sample(t, "pure_front_requests_whole_total", "counter",
+                 "Requests that came in whole and well-formed.", n->whole_requests);
     front_sample(t, "pure_front_timeouts_total", "counter", "Clients that were too slow.", n->timeouts);
     front_sample(t, "pure_front_body_bytes_total", "counter", "Bytes of bodies that came in.", n->body_bytes);
     front_sample(t, "pure_front_kept_bytes", "gauge",

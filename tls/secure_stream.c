@@ -287,3 +287,9 @@ const char *secure_detail(const struct secure_stream *s)
 {
     return s->engine ? tls_engine_detail(s->engine) : "";
 }
+
+void secure_abandon(struct secure_stream *s)
+{
+    tls_engine_free(s->engine);
+    s->engine = NULL;
+}

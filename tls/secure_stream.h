@@ -47,6 +47,9 @@ bool secure_sending(const struct secure_stream *s);
 void secure_shutdown(struct secure_stream *s); /* with close_notify */
 void secure_close(struct secure_stream *s);    /* close_notify if it can go at once */
 
+/* Its io is disposed of, and nothing of it completes any more: gives its memory back, without `closed`. */
+void secure_abandon(struct secure_stream *s);
+
 /* The connected stream, on which nothing is under way, is secured from now on; it reads by itself.
  *   client: `name` is the host in ASCII (SNI, and what the certificate has to be for; an address literal has
  *   no SNI); `session` (may be NULL) is looked at for one to resume, and gets the new ones.

@@ -14,8 +14,10 @@ void connection_init(struct connection *c, const struct connection_limits *limit
 
 static void expect_reply(struct connection *c)
 {
+    http_reply_dispose(&c->reply);
+    inflater_end(&c->inflater);
     http_reply_init(&c->reply, false);
-    c->reply_bytes = c->reply_body_bytes = 0;
+    c->reply_bytes = c->reply_body_bytes = c->reply_content_bytes = 0;
 }
 
 void connection_connect(struct connection *c, uint64_t now_ns)
@@ -70,11 +72,52 @@ static void end_deaf(struct connection *c, int error)
     c->deaf = true;
 }
 
-static void reply_done(struct connection *c, uint64_t now_ns)
+/* All of a reply has come. Returns PE_HTTP_REPLY if its content is not whole. */
+static int reply_done(struct connection *c)
 {
+    if (!inflater_end(&c->inflater))
+        return PE_HTTP_REPLY;
     c->done++;
-    if (!c->reply.reusable)
-        end_deaf(c, PE_CLOSED);
+    if (c->reader)
+        c->reader->done(c->reader, c->reply.status);
+    return 0;
+}
+
+static int see_content(struct connection *c, struct span content)
+{
+    c->reply_content_bytes += (uint32_t)min_size(content.size, CONNECTION_BODY_MAX + 1);
+    if (c->reader && content.size > 0)
+        c->reader->content(c->reader, content);
+    return c->reply_content_bytes > CONNECTION_BODY_MAX ? PE_TOO_LARGE : 0;
+}
+
+static int inflate_content(struct connection *c, struct span coded)
+{
+    uint8_t made[4096];
+    size_t size = sizeof made;
+    int error = 0;
+    while (error == 0 && (coded.size > 0 || size == sizeof made)) {
+        error = inflater_take(&c->inflater, c->reply.body.coding, &coded, made, sizeof made, &size);
+        if (error == 0)
+            error = see_content(c, span_of(made, size));
+    }
+    return error;
+}
+
+static int take_content(struct connection *c, struct span content)
+{
+    if (content.size == 0)
+        return 0;
+    return c->reply.body.coding == HTTP_PLAIN ? see_content(c, content) : inflate_content(c, content);
+}
+
+static void next_reply(struct connection *c, uint64_t now_ns)
+{
+    int error = reply_done(c);
+    if (error < 0 || !c->reply.reusable)
+        end_deaf(c, error < 0 ? error : PE_CLOSED);
+    if (error < 0)
+        return;
     c->reply_since_ns = now_ns;
     expect_reply(c);
 }
@@ -88,15 +131,17 @@ static size_t take_reply(struct connection *c, uint64_t now_ns, struct span byte
     int error = http_reply_take(&c->reply, bytes, &used, &content);
     if (c->answered == c->done && c->reply.state != HTTP_REPLY_HEAD)
         answer_read(&exchange(c, c->answered++)->answer, &c->reply.head);
+    if (error == 0)
+        error = take_content(c, content);
     if (error < 0) {
-        end_deaf(c, PE_HTTP_REPLY);
+        end_deaf(c, error == PE_MALFORMED ? PE_HTTP_REPLY : error);
         return bytes.size;
     }
     c->reply_bytes = (uint32_t)min_u64((uint64_t)c->reply_bytes + used, UINT32_MAX);
     if (in_body)
         c->reply_body_bytes += (uint32_t)min_size(used, CONNECTION_BODY_MAX + 1);
     if (c->reply.state == HTTP_REPLY_DONE)
-        reply_done(c, now_ns);
+        next_reply(c, now_ns);
     else if (c->reply_body_bytes > CONNECTION_BODY_MAX)
         end_deaf(c, PE_TOO_LARGE);
     return used;
@@ -118,17 +163,17 @@ void connection_received(struct connection *c, uint64_t now_ns, struct span byte
 
 void connection_ended(struct connection *c)
 {
-    int error = PE_CLOSED;
+    int error = 0;
     if (c->done < c->begun && !c->deaf) {
         error = http_reply_end(&c->reply);
-        if (error == 0 && c->answered == c->done)
-            error = PE_CLOSED_EARLY; /* a head that ends with the stream may be cut: not believed */
-        if (error == 0) {            /* a body that ends with the stream */
-            c->done++;
+        if (error == 0 && c->answered == c->done) /* an HTTP/1.0 head that ends with the stream */
+            answer_read(&exchange(c, c->answered++)->answer, &c->reply.head);
+        if (error == 0)
+            error = reply_done(c);
+        if (error == 0)
             expect_reply(c);
-        }
     }
-    end_deaf(c, error);
+    end_deaf(c, error < 0 ? error : PE_CLOSED);
 }
 
 void connection_failed(struct connection *c, int error)
@@ -196,6 +241,7 @@ void connection_clear(struct connection *c)
     c->error = 0;
     c->begun = c->whole = c->answered = c->taken = c->done = 0;
     c->unsent_bytes = c->part_bytes = 0;
+    expect_reply(c);
 }
 
 bool connection_ready(const struct connection *c)

@@ -10,8 +10,10 @@
  *     taken      had their answer taken by the owner      taken <= answered
  *
  * What is decided when:
- *  - the head of the final reply decides an exchange. Its body is read and forgotten, up to
- *    CONNECTION_BODY_MAX bytes and the total limit; past either the connection ends and the status stands.
+ *  - the head of the final reply decides an exchange. Its body is read, decoded and forgotten, up to
+ *    CONNECTION_BODY_MAX bytes and the total limit; past either, or if it is cut or malformed, the connection
+ *    ends and the status stands.
+ *  - an HTTP/1.0 head that the end of the stream cuts behind a whole field is taken as complete (http.h).
  *  - an answer can be taken once its request is whole or the connection is closed: before that the memory of
  *    the request is the kernel's. A reply that comes before its request is whole (an early refusal) is
  *    believed, and ends the connection.
@@ -24,9 +26,10 @@
 
 #include "core/clock.h"
 #include "wire/answer.h"
+#include "wire/inflate.h"
 
 #define CONNECTION_PIPELINE_MAX 8
-#define CONNECTION_BODY_MAX     65536 /* bytes of a reply's body, its framing included */
+#define CONNECTION_BODY_MAX     (1 << 20) /* bytes of a reply's body, its framing included; and decoded */
 
 struct connection_limits {
     uint64_t progress_ns; /* connecting, or sending without the kernel taking a byte */
@@ -47,8 +50,15 @@ struct connection_exchange {
     struct answer answer; /* valid once answered */
 };
 
+/* Sees the bodies of replies, which are of no use to a wire: tests compare them. */
+struct connection_reader {
+    void (*content)(struct connection_reader *reader, struct span content); /* the next piece, decoded */
+    void (*done)(struct connection_reader *reader, uint16_t status);        /* the reply is whole and valid */
+};
+
 struct connection {
     struct connection_limits limits;
+    struct connection_reader *reader; /* NULL: nobody looks. Set from outside, after connection_init */
     enum connection_phase phase;
     bool ending; /* the owner is to close the stream; stays set until the connection is cleared */
     bool deaf;   /* bytes that still come mean nothing */
@@ -61,10 +71,13 @@ struct connection {
     uint64_t reply_since_ns;   /* since when the oldest whole exchange without a reply waits for it */
     uint32_t reply_bytes;      /* taken of the reply to exchange `done`; saturates */
     uint32_t reply_body_bytes; /* those behind its head */
+    uint32_t reply_content_bytes;                                  /* what they are when decoded */
     struct connection_exchange exchanges[CONNECTION_PIPELINE_MAX]; /* of number n: [n % MAX] */
     struct http_reply reply;
+    struct inflater inflater; /* of its body */
 };
 
+/* `c` is zeroed, or in CONNECTION_NONE. */
 void connection_init(struct connection *c, const struct connection_limits *limits);
 
 /* --- what happened --- */
@@ -86,7 +99,7 @@ void connection_failed(struct connection *c, int error);
 void connection_tick(struct connection *c, uint64_t now_ns);
 /* The stream is closed. */
 void connection_closed(struct connection *c);
-/* All answers are taken, the rest is looked at: to CONNECTION_NONE. */
+/* All answers are taken, the rest is looked at: to CONNECTION_NONE. Nothing is allocated then. */
 void connection_clear(struct connection *c);
 
 /* --- what is to be done --- */

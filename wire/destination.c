@@ -204,10 +204,16 @@ void destination_init(struct destination *d, const struct wire_options *o, struc
         d->connect_size = strlen(d->connect);
 }
 
+void destination_abandon(struct destination *d)
+{
+    timer_unset(&d->loop->timers, &d->timer);
+    free(d->connect);
+    d->connect = NULL;
+}
+
 void destination_dispose(struct destination *d)
 {
     assert(!d->waiters);
     stop_lookup(d);
-    free(d->connect);
-    d->connect = NULL;
+    destination_abandon(d);
 }

@@ -65,20 +65,36 @@ static struct lengths reply_lengths(const struct http_head *head)
 struct codings {
     unsigned count;
     bool chunked_last;
+    enum http_coding coding;
 };
+
+static enum http_coding coding_of(struct span name)
+{
+    if (http_is(name, "gzip") || http_is(name, "x-gzip")) /* RFC 9112 section 7.2 */
+        return HTTP_GZIP;
+    return http_is(name, "deflate") ? HTTP_DEFLATE : HTTP_UNKNOWN;
+}
+
+/* `chunked` comes last and, in replies of some servers, twice, which is once. One other may come before it.
+ */
+static void add_coding(struct codings *codings, struct span name)
+{
+    bool first = codings->count++ == 0;
+    codings->chunked_last = http_is(name, "chunked");
+    if (!codings->chunked_last)
+        codings->coding = first ? coding_of(name) : HTTP_UNKNOWN;
+}
 
 static struct codings reply_codings(const struct http_head *head)
 {
-    struct codings codings = {0, false};
+    struct codings codings = {0, false, HTTP_PLAIN};
     for (unsigned i = 0; i < head->count; i++) {
         if (!http_is(head->fields[i].name, "transfer-encoding"))
             continue;
         struct span rest = head->fields[i].value, one;
         while (http_list_next(&rest, &one)) {
-            if (one.size == 0 || http_is(one, "identity"))
-                continue;
-            codings.count++;
-            codings.chunked_last = http_is(one, "chunked");
+            if (one.size > 0 && !http_is(one, "identity"))
+                add_coding(&codings, one);
         }
     }
     return codings;
@@ -90,7 +106,7 @@ int http_reply_body(const struct http_head *head, bool head_request, struct http
     struct codings codings = reply_codings(head);
     bool coded = http_field(head, "transfer-encoding") != NULL;
     *body = (struct http_body){.framing = HTTP_NO_BODY};
-    *exact = lengths.valid && !coded;
+    *exact = lengths.valid && !coded && !head->odd;
     if (head->status < 200 || head->status == 204) {
         *exact = *exact && lengths.value == 0;
         return 0;
@@ -99,7 +115,9 @@ int http_reply_body(const struct http_head *head, bool head_request, struct http
         return 0;
     if (codings.count > 0) {
         body->framing = codings.chunked_last ? HTTP_CHUNKED : HTTP_UNTIL_CLOSE;
-        *exact = codings.chunked_last && codings.count == 1 && !lengths.given && head->minor > 0;
+        body->coding = codings.coding;
+        *exact =
+            codings.chunked_last && codings.count == 1 && !lengths.given && head->minor > 0 && !head->odd;
         return 0;
     }
     if (!lengths.valid)
@@ -177,7 +195,7 @@ static int blank_byte(const struct http_body *body, uint8_t byte)
 
 static int extension_byte(const struct http_body *body, uint8_t byte)
 {
-    if (http_class_is(byte, CLASS_TEXT))
+    if (http_class_is(byte, body->strict ? CLASS_TEXT : CLASS_KEPT))
         return CHUNK_EXT;
     return line_end(body, byte, CHUNK_SIZE_LF, after_size(body));
 }

@@ -104,14 +104,14 @@ static int parse_status_line(struct span line, struct http_head *head)
 {
     uint64_t status;
     if (line.size < VERSION_SIZE + 4 || !take_version(line.data, line.size, &head->minor) ||
-        line.data[VERSION_SIZE] != ' ' ||
+        !is_blank(line.data[VERSION_SIZE]) ||
         http_number(span_of(line.data + VERSION_SIZE + 1, 3), 999, &status) < 0 || status < 100)
         return PE_MALFORMED;
     head->status = (uint16_t)status;
     head->reason = span_of(line.data + VERSION_SIZE + 4, line.size - (VERSION_SIZE + 4));
     if (head->reason.size == 0)
         return 0;
-    if (head->reason.data[0] != ' ' || !http_class_all(head->reason, CLASS_KEPT))
+    if (!is_blank(head->reason.data[0]) || !http_class_all(head->reason, CLASS_KEPT))
         return PE_MALFORMED;
     head->reason.data++;
     head->reason.size--;
@@ -137,11 +137,23 @@ static int drop_authority(struct span *target)
     return 0;
 }
 
+/* authority-form = uri-host ":" port (RFC 9112 section 3.2.3) */
+static bool authority_valid(struct span target)
+{
+    const uint8_t *colon = memrchr(target.data, ':', target.size), *end = target.data + target.size;
+    if (!colon || colon == target.data || colon + 1 == end)
+        return false;
+    return http_class_all(target, CLASS_HOST) &&
+           http_class_all(span_of(colon + 1, (size_t)(end - colon - 1)), CLASS_DIGIT);
+}
+
 static int parse_target(struct http_head *head)
 {
     struct span *target = &head->target;
     if (target->size == 0)
         return PE_MALFORMED;
+    if (span_is(head->method, "CONNECT"))
+        return authority_valid(*target) ? 0 : PE_MALFORMED;
     if (target->data[0] == '*')
         return target->size == 1 && span_is(head->method, "OPTIONS") ? 0 : PE_MALFORMED;
     if (target->data[0] != '/') {
@@ -168,7 +180,7 @@ static int parse_request_line(struct span line, struct http_head *head)
 }
 
 /* field-line = field-name ":" OWS field-value OWS (RFC 9112 section 5) */
-static int parse_field(struct span line, enum side side, struct http_field *field)
+static int parse_request_field(struct span line, struct http_field *field)
 {
     const uint8_t *end = line.data + line.size;
     size_t name = http_class_run(line.data, end, CLASS_TOKEN);
@@ -176,7 +188,48 @@ static int parse_field(struct span line, enum side side, struct http_field *fiel
         return PE_MALFORMED;
     field->name = span_of(line.data, name);
     field->value = trimmed(line.data + name + 1, end);
-    return http_class_all(field->value, side == REQUEST ? CLASS_TEXT : CLASS_KEPT) ? 0 : PE_MALFORMED;
+    return http_class_all(field->value, CLASS_TEXT) ? 0 : PE_MALFORMED;
+}
+
+/* The same with what replies are forgiven, which makes the head odd. */
+static int parse_reply_field(struct span line, struct http_head *head, struct http_field *field)
+{
+    const uint8_t *end = line.data + line.size, *colon = memchr(line.data, ':', line.size);
+    if (!colon || !http_class_all(line, CLASS_KEPT))
+        return PE_MALFORMED;
+    size_t before = (size_t)(colon - line.data);
+    field->name = trimmed(line.data, colon);
+    field->value = trimmed(colon + 1, end);
+    head->odd |= before == 0 || field->name.size < before || !http_class_all(field->name, CLASS_TOKEN);
+    return 0;
+}
+
+static int parse_field(struct span line, enum side side, struct http_head *head, struct http_field *field)
+{
+    return side == REQUEST ? parse_request_field(line, field) : parse_reply_field(line, head, field);
+}
+
+/* Whether a wire reads this field of a reply. */
+static bool is_read(struct span name)
+{
+    static const char *const read[] = {"content-length", "transfer-encoding", "connection",
+                                       "location",       "retry-after",       "date",
+                                       "pure-stored",    "pure-error"};
+    for (unsigned i = 0; i < ARRAY_SIZE(read); i++)
+        if (http_is(name, read[i]))
+            return true;
+    return false;
+}
+
+/* False: there are too many. */
+static bool add_field(struct http_head *head, enum side side, const struct http_field *field)
+{
+    bool asked = side == REQUEST || is_read(field->name);
+    if (head->count < (asked ? HTTP_FIELDS_MAX : HTTP_FIELDS_MAX - HTTP_FIELDS_READ)) {
+        head->fields[head->count++] = *field;
+        return true;
+    }
+    return !asked;
 }
 
 static int parse_start_line(struct span line, enum side side, struct http_head *head)
@@ -184,14 +237,29 @@ static int parse_start_line(struct span line, enum side side, struct http_head *
     return side == REQUEST ? parse_request_line(line, head) : parse_status_line(line, head);
 }
 
+/* A line behind the start line of a whole head. `*room` becomes false if there is none for it. */
+static int take_field(struct span line, enum side side, struct http_head *head, bool *room)
+{
+    struct http_field field;
+    if (side == REPLY && is_blank(line.data[0])) { /* folds are no lines any more: nothing came before it */
+        head->odd = true;
+        return http_class_all(line, CLASS_KEPT) ? 0 : PE_MALFORMED;
+    }
+    int error = parse_field(line, side, head, &field);
+    if (error == 0 && field.name.size > 0)
+        *room &= add_field(head, side, &field);
+    return error;
+}
+
 /* Parses a whole head, which ends with its empty line. All lines are looked at even when there are too many:
  * whether one is malformed must not depend on how the bytes came. */
 static int parse_lines(struct span bytes, enum side side, struct http_head *head)
 {
     const uint8_t *at = bytes.data, *end = at + bytes.size;
-    struct http_field surplus;
-    unsigned lines = 0;
-    for (;; lines++) {
+    bool started = false, room = true;
+    head->count = 0;
+    head->odd = false;
+    for (;; started = true) {
         const uint8_t *lf = memchr(at, '\n', (size_t)(end - at));
         struct span line;
         if (!line_of(at, lf, side, &line))
@@ -199,16 +267,13 @@ static int parse_lines(struct span bytes, enum side side, struct http_head *head
         at = lf + 1;
         if (at == end)
             break;
-        int error = lines == 0                 ? parse_start_line(line, side, head)
-                    : lines <= HTTP_FIELDS_MAX ? parse_field(line, side, &head->fields[lines - 1])
-                                               : parse_field(line, side, &surplus);
+        int error = started ? take_field(line, side, head, &room) : parse_start_line(line, side, head);
         if (error < 0)
             return error;
     }
-    if (lines == 0)
+    if (!started)
         return PE_MALFORMED;
-    head->count = lines - 1;
-    return head->count > HTTP_FIELDS_MAX ? PE_TOO_LARGE : 0;
+    return room ? 0 : PE_TOO_LARGE;
 }
 
 /* --- heads that are not whole yet --- */
@@ -254,7 +319,7 @@ static int check_lines(struct span bytes, size_t from, enum side side, struct ht
         if (side == REPLY && at > bytes.data && is_blank(*at))
             continue;
         int error = at == bytes.data ? parse_start_line(line, side, scratch)
-                                     : parse_field(line, side, &scratch->fields[0]);
+                                     : parse_field(line, side, scratch, &scratch->fields[0]);
         if (error < 0)
             return error;
     }
@@ -341,7 +406,7 @@ int http_reply_head(uint8_t *bytes, size_t size, size_t *scanned, struct http_he
 {
     if (size == 0)
         return PE_INCOMPLETE;
-    int whole = delimit(span_of(bytes, size), HTTP_HEAD_MAX, scanned, REPLY, head);
+    int whole = delimit(span_of(bytes, size), HTTP_REPLY_HEAD_MAX, scanned, REPLY, head);
     if (whole < 0)
         return whole;
     unfold(bytes, (size_t)whole);

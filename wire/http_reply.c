@@ -1,6 +1,9 @@
 /* A whole reply: interim heads skipped, the final head, the body. */
 #include "wire/http.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 void http_reply_init(struct http_reply *reply, bool head_request)
 {
     reply->state = HTTP_REPLY_HEAD;
@@ -10,6 +13,13 @@ void http_reply_init(struct http_reply *reply, bool head_request)
     reply->interims = 0;
     reply->kept = 0;
     reply->scanned = 0;
+    reply->large = NULL;
+}
+
+void http_reply_dispose(struct http_reply *reply)
+{
+    free(reply->large);
+    reply->large = NULL;
 }
 
 /* Whether the connection stays open after this reply (RFC 9112 section 9.3). */
@@ -41,12 +51,29 @@ static int begin(struct http_reply *reply)
     return 0;
 }
 
+/* Moves a head that fills `buffer` to where it has all the room that a head may take. */
+static int enlarge(struct http_reply *reply)
+{
+    if (reply->large || reply->kept < sizeof reply->buffer)
+        return 0;
+    reply->large = malloc(HTTP_REPLY_HEAD_MAX);
+    if (!reply->large)
+        return -ENOMEM;
+    memcpy(reply->large, reply->buffer, reply->kept);
+    return 0;
+}
+
 /* Takes bytes of one head, no byte after it. */
 static int take_head(struct http_reply *reply, struct span bytes, size_t *used)
 {
-    size_t before = reply->kept, taken = min_size(bytes.size, sizeof reply->buffer - before);
-    memcpy(reply->buffer + before, bytes.data, taken);
-    int size = http_reply_head(reply->buffer, before + taken, &reply->scanned, &reply->head);
+    int error = enlarge(reply);
+    if (error < 0)
+        return error;
+    uint8_t *head = reply->large ? reply->large : reply->buffer;
+    size_t room = reply->large ? HTTP_REPLY_HEAD_MAX : sizeof reply->buffer;
+    size_t before = reply->kept, taken = min_size(bytes.size, room - before);
+    memcpy(head + before, bytes.data, taken);
+    int size = http_reply_head(head, before + taken, &reply->scanned, &reply->head);
     if (size == PE_INCOMPLETE) {
         reply->kept = (uint32_t)(before + taken);
         *used += taken;
@@ -69,6 +96,8 @@ int http_reply_take(struct http_reply *reply, struct span bytes, size_t *used, s
     }
     if (reply->state != HTTP_REPLY_BODY)
         return 0;
+    if (reply->body.coding == HTTP_UNKNOWN)
+        return PE_HTTP_REPLY;
     size_t taken;
     int done = http_body_take(&reply->body, span_of(bytes.data + *used, bytes.size - *used), &taken, content);
     *used += taken;

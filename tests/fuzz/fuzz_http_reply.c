@@ -6,7 +6,8 @@ static struct http_reply reply;
 
 static void check_head(void)
 {
-    const uint8_t *low = reply.buffer, *high = low + sizeof reply.buffer;
+    const uint8_t *low = reply.large ? reply.large : reply.buffer;
+    const uint8_t *high = low + (reply.large ? HTTP_REPLY_HEAD_MAX : sizeof reply.buffer);
     for (unsigned i = 0; reply.status > 0 && i < reply.head.count; i++) {
         const struct http_field *field = &reply.head.fields[i];
         if (field->name.size == 0 || field->name.data < low || field->value.data < field->name.data ||

@@ -3,8 +3,6 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 
-static const char *const app_names[WORLD_APPS] = {"counter", "other"};
-
 /* --- the owner --- */
 
 static void copy_string(char *to, struct span from)
@@ -112,6 +110,13 @@ static void must(int error)
 
 void front_world_open(struct front_world *w, uint64_t seed, const struct config *config)
 {
+    static const char *const names[WORLD_APPS] = {"counter", "other"};
+    front_world_open_named(w, seed, config, names);
+}
+
+void front_world_open_named(struct front_world *w, uint64_t seed, const struct config *config,
+                            const char *const names[WORLD_APPS])
+{
     memset(w, 0, sizeof *w);
     set_config(w, config);
     w->sim = sim_new(seed);
@@ -123,7 +128,7 @@ void front_world_open(struct front_world *w, uint64_t seed, const struct config 
     for (unsigned i = 0; i < WORLD_APPS; i++) {
         struct owner_app *a = &w->apps[i];
         *a = (struct owner_app){.smallest_run = UINT64_MAX, .show = "{\"count\":7}"};
-        a->entry.name = app_names[i];
+        a->entry.name = names[i];
         must(inbox_init(&a->entry.inbox, 4 << 20));
         a->entry.inbox.owner = &w->owner_loop.board;
         a->entry.inbox.owner_slot = w->owner.slot;

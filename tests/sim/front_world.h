@@ -43,6 +43,9 @@ struct front_world {
 
 /* Settings of `config` (limits, times) that stand here are kept; zero ones get the defaults of config.h. */
 void front_world_open(struct front_world *w, uint64_t seed, const struct config *config);
+/* The same with apps of these names, which outlive the world. */
+void front_world_open_named(struct front_world *w, uint64_t seed, const struct config *config,
+                            const char *const names[WORLD_APPS]);
 void front_world_close(struct front_world *w);
 
 /* The owner works again after `hold`. */

@@ -117,12 +117,13 @@ static inline struct outcome drive_request(struct span input, const struct cuts 
     return o;
 }
 
-/* `closes`: the peer ends the stream after the input. */
+/* `closes`: the peer ends the stream after the input. `reply` is zeroed, or was driven before. */
 static inline struct outcome drive_reply(struct span input, const struct cuts *cuts, bool head_request,
                                          bool closes, struct http_reply *reply)
 {
     struct outcome o = {.error = PE_INCOMPLETE, .hash = DRIVE_HASH_START};
     size_t at = 0;
+    http_reply_dispose(reply);
     http_reply_init(reply, head_request);
     while (at < input.size && o.error == PE_INCOMPLETE) {
         struct span fragment = span_of(input.data + at, drive_cut(cuts, at, input.size) - at);

@@ -65,7 +65,7 @@ static void every_prefix(struct span input, drive_fn *drive, void *context, cons
 /* `piece`, `times` over, between `before` and `after`, in static memory. */
 static struct span repeated(const char *before, const char *piece, size_t times, const char *after)
 {
-    static uint8_t text[1 << 16];
+    static uint8_t text[1 << 19];
     size_t size = strlen(before), one = strlen(piece), tail = strlen(after);
     assert_true(size + one * times + tail <= sizeof text);
     memcpy(text, before, size);

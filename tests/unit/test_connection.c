@@ -223,7 +223,7 @@ static void a_body_over_its_limit_ends_the_connection_and_the_status_stands(void
     const struct answer *answer;
     connection_begin(c, 0, 10);
     connection_sent(c, 0, 10);
-    receive(c, 0, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n");
+    receive(c, 0, "HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n");
     static char body[CONNECTION_BODY_MAX];
     connection_received(c, 0, span_of(body, sizeof body));
     assert_false(c->ending);
@@ -233,6 +233,48 @@ static void a_body_over_its_limit_ends_the_connection_and_the_status_stands(void
     assert_int_equal(answer->status, 200);
     connection_closed(c);
     assert_false(connection_unanswered(c));
+}
+
+/* RFC 9112 section 8; an HTTP/1.1 head in the same place says nothing. */
+static void the_end_completes_an_old_head_behind_a_whole_field(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *head;
+        uint16_t status; /* 0: none is believed */
+    } cases[] = {
+        {"HTTP/1.0 200 OK\nA: b\n", 200}, {"HTTP/1.0 200 OK\r\nA: b", 0}, {"HTTP/1.1 200 OK\r\nA: b\r\n", 0}};
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct connection *c = open_connection();
+        uint64_t number;
+        const struct answer *answer;
+        connection_begin(c, 0, 10);
+        connection_sent(c, 0, 10);
+        receive(c, 0, cases[i].head);
+        assert_false(connection_take(c, &number, &answer));
+        connection_ended(c);
+        bool known = connection_take(c, &number, &answer);
+        assert_int_equal(known ? answer->status : 0, cases[i].status);
+        assert_int_equal(c->done, known);
+        assert_int_equal(c->error, known ? PE_CLOSED : PE_CLOSED_EARLY);
+    }
+}
+
+static void a_large_head_is_freed_with_its_connection(void **state)
+{
+    (void)state;
+    struct connection *c = open_connection();
+    static char field[HTTP_HEAD_MAX + 10];
+    memset(field, 'x', sizeof field - 1);
+    field[0] = 'A', field[1] = ':';
+    connection_begin(c, 0, 10);
+    connection_sent(c, 0, 10);
+    receive(c, 0, "HTTP/1.1 200 OK\r\n");
+    receive(c, 0, field);
+    assert_non_null(c->reply.large);
+    connection_closed(c);
+    connection_clear(c);
+    assert_null(c->reply.large);
 }
 
 static void a_failed_send_does_not_hide_a_reply_that_came(void **state)
@@ -262,6 +304,8 @@ int main(void)
         cmocka_unit_test(only_a_used_connection_lets_a_request_go_again),
         cmocka_unit_test(a_pipeline_begins_with_one_and_keeps_its_depth),
         cmocka_unit_test(a_body_over_its_limit_ends_the_connection_and_the_status_stands),
+        cmocka_unit_test(the_end_completes_an_old_head_behind_a_whole_field),
+        cmocka_unit_test(a_large_head_is_freed_with_its_connection),
         cmocka_unit_test(a_failed_send_does_not_hide_a_reply_that_came),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,19 +80,17 @@ static void a_batch_keeps_its_limits_and_a_larger_record_goes_alone(void **state
         assert_int_equal(outlet_queue(&t->wire->outlet, large, sizeof large), 0);
         outlet_push(&t->wire->outlet);
         record_queue_see_published(&t->wire->outlet.queue);
-        uint8_t lines[101];
         struct batch_limits limits = {25, UINT64_MAX};
         struct batch b = {0};
         static const uint64_t ends[] = {2, 4, 5};
         for (size_t n = 0; n < ARRAY_SIZE(ends); n++) {
             b = cases[i].mode == WIRE_PURE ? batch_framed(q, b.end, &limits)
-                                           : batch_lines(q, b.end, &limits, lines);
+                                           : batch_of_lines(q, b.end, &limits);
             assert_int_equal(b.end.records, ends[n]);
         }
         limits.records = 1;
         struct stream_position start = {0, 0};
-        b = cases[i].mode == WIRE_PURE ? batch_framed(q, start, &limits)
-                                       : batch_lines(q, start, &limits, lines);
+        b = cases[i].mode == WIRE_PURE ? batch_framed(q, start, &limits) : batch_of_lines(q, start, &limits);
         assert_int_equal(b.end.records, 1);
         world_end(t);
     }

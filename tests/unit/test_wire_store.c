@@ -201,7 +201,7 @@ static void a_wire_that_rests_or_is_disabled_passes_over_lost_numbers_too(void *
     world_start(t);
     push_numbers(t, 1);
     run_until_stored(t);
-    t->wire->disabled = true;
+    t->wire->delivery.disabled = true;
     assert_true(record_queue_empty(&t->wire->outlet.queue));
     outlet_jump(&t->wire->outlet, 10);
     sim_run_for(t->sim, NS_PER_MS);
