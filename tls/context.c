@@ -2,7 +2,8 @@
 
 #include "core/files.h"
 #include "tls/accelerate.h"
-#include "tls/engine.h"
+#include "tls/engine_private.h"
+#include "tls/pair.h"
 #include "tls/trust.h"
 
 #include <errno.h>
@@ -141,6 +142,20 @@ static int use_file(WOLFSSL_CTX *wolf, use_buffer *use, const char *path, const 
     return error;
 }
 
+/* Files that have changed since they were used are told apart by a later look. */
+static bool is_pair(const struct tls_options *o)
+{
+    uint8_t *certificate, *key;
+    int64_t certificate_size = read_whole(o->certificate, &certificate);
+    int64_t key_size = read_whole(o->key, &key);
+    bool pair =
+        certificate_size > 0 && key_size > 0 &&
+        tls_pair_possible(span_of(certificate, (size_t)certificate_size), span_of(key, (size_t)key_size));
+    wipe(certificate, certificate_size);
+    wipe(key, key_size);
+    return pair;
+}
+
 static int load_certificate(WOLFSSL_CTX *wolf, const struct tls_options *o, char *why, size_t why_size)
 {
     if (!o->certificate)
@@ -148,7 +163,7 @@ static int load_certificate(WOLFSSL_CTX *wolf, const struct tls_options *o, char
     int error = use_file(wolf, use_chain, o->certificate, "holds no certificate chain (PEM)", why, why_size);
     if (error == 0)
         error = use_file(wolf, use_key, o->key, "holds no private key (PEM, not encrypted)", why, why_size);
-    if (error == 0 && wolfSSL_CTX_check_private_key(wolf) != WOLFSSL_SUCCESS)
+    if (error == 0 && (wolfSSL_CTX_check_private_key(wolf) != WOLFSSL_SUCCESS || !is_pair(o)))
         error = refuse(why, why_size, o->key, "is not the key of the certificate");
     return error;
 }
@@ -178,14 +193,15 @@ static int new_session(WOLFSSL *wolf, WOLFSSL_SESSION *session)
     return tls_engine_new_session(wolfSSL_GetIOReadCtx(wolf), session);
 }
 
-/* Servers resume by tickets, which need no memory here; not those that want certificates of their clients:
- * each connection proves anew who it is. */
+/* Clients resume by the tickets of 1.3 and the session IDs of 1.2. Not by the tickets of 1.2: wolfSSL takes
+ * it for granted that they are accepted, and fails with each server that has changed its key since. Servers
+ * resume by tickets, which need no memory here; not those that want certificates of their clients: each
+ * connection proves anew who it is. */
 static void set_sessions(WOLFSSL_CTX *wolf, const struct tls_options *o)
 {
     if (!o->server) {
         wolfSSL_CTX_set_session_cache_mode(wolf, WOLFSSL_SESS_CACHE_CLIENT | WOLFSSL_SESS_CACHE_NO_INTERNAL);
         wolfSSL_CTX_sess_set_new_cb(wolf, new_session);
-        wolfSSL_CTX_UseSessionTicket(wolf);
         return;
     }
     wolfSSL_CTX_set_session_cache_mode(wolf, WOLFSSL_SESS_CACHE_OFF);
