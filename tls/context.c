@@ -1,7 +1,9 @@
 #include "tls/context_private.h"
 
 #include "core/files.h"
-#include "tls/engine.h"
+#include "tls/accelerate.h"
+#include "tls/engine_private.h"
+#include "tls/pair.h"
 #include "tls/trust.h"
 
 #include <errno.h>
@@ -17,42 +19,59 @@
 
 struct suite {
     uint16_t number;
-    bool aes;
     const char *name; /* wolfSSL's */
 };
 
-/* In the order in which they are offered, or chosen from; with AES accelerated its suites come first. */
-static const struct suite suites[] = {
-    {0x1303, false, "TLS13-CHACHA20-POLY1305-SHA256"}, {0x1302, true, "TLS13-AES256-GCM-SHA384"},
-    {0x1301, true, "TLS13-AES128-GCM-SHA256"},         {0xcca9, false, "ECDHE-ECDSA-CHACHA20-POLY1305"},
-    {0xcca8, false, "ECDHE-RSA-CHACHA20-POLY1305"},    {0xc02c, true, "ECDHE-ECDSA-AES256-GCM-SHA384"},
-    {0xc030, true, "ECDHE-RSA-AES256-GCM-SHA384"},     {0xc02b, true, "ECDHE-ECDSA-AES128-GCM-SHA256"},
-    {0xc02f, true, "ECDHE-RSA-AES128-GCM-SHA256"},
+/* In the order in which they are offered, or chosen from. What is accelerated is AES-256 (tls/accelerate.h);
+ * AES-128 is for those who have nothing else. */
+static const struct suite chacha20[] = {
+    {0x1303, "TLS13-CHACHA20-POLY1305-SHA256"},
+    {0xcca9, "ECDHE-ECDSA-CHACHA20-POLY1305"},
+    {0xcca8, "ECDHE-RSA-CHACHA20-POLY1305"},
+};
+static const struct suite aes256[] = {
+    {0x1302, "TLS13-AES256-GCM-SHA384"},
+    {0xc02c, "ECDHE-ECDSA-AES256-GCM-SHA384"},
+    {0xc030, "ECDHE-RSA-AES256-GCM-SHA384"},
+};
+static const struct suite aes128[] = {
+    {0x1301, "TLS13-AES128-GCM-SHA256"},
+    {0xc02b, "ECDHE-ECDSA-AES128-GCM-SHA256"},
+    {0xc02f, "ECDHE-RSA-AES128-GCM-SHA256"},
 };
 
-bool tls_context_suite(int number)
+static bool among(const struct suite *suites, size_t count, int number)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(suites); i++) {
+    for (size_t i = 0; i < count; i++) {
         if (suites[i].number == number)
             return true;
     }
     return false;
 }
 
-static void append_suites(char *list, size_t size, bool aes)
+bool tls_context_suite(int number)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(suites); i++) {
+    return among(chacha20, ARRAY_SIZE(chacha20), number) || among(aes256, ARRAY_SIZE(aes256), number) ||
+           among(aes128, ARRAY_SIZE(aes128), number);
+}
+
+static void append(char *list, size_t size, const struct suite *suites, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
         size_t at = strlen(list);
-        if (suites[i].aes == aes)
-            snprintf(list + at, size - at, "%s%s", at > 0 ? ":" : "", suites[i].name);
+        snprintf(list + at, size - at, "%s%s", at > 0 ? ":" : "", suites[i].name);
     }
 }
 
 static int set_suites(WOLFSSL_CTX *wolf, bool aes_first)
 {
     char list[512] = "";
-    append_suites(list, sizeof list, aes_first);
-    append_suites(list, sizeof list, !aes_first);
+    if (aes_first)
+        append(list, sizeof list, aes256, ARRAY_SIZE(aes256));
+    append(list, sizeof list, chacha20, ARRAY_SIZE(chacha20));
+    if (!aes_first)
+        append(list, sizeof list, aes256, ARRAY_SIZE(aes256));
+    append(list, sizeof list, aes128, ARRAY_SIZE(aes128));
     return wolfSSL_CTX_set_cipher_list(wolf, list) == WOLFSSL_SUCCESS ? 0 : -EINVAL;
 }
 
@@ -123,6 +142,20 @@ static int use_file(WOLFSSL_CTX *wolf, use_buffer *use, const char *path, const 
     return error;
 }
 
+/* Files that have changed since they were used are told apart by a later look. */
+static bool is_pair(const struct tls_options *o)
+{
+    uint8_t *certificate, *key;
+    int64_t certificate_size = read_whole(o->certificate, &certificate);
+    int64_t key_size = read_whole(o->key, &key);
+    bool pair =
+        certificate_size > 0 && key_size > 0 &&
+        tls_pair_possible(span_of(certificate, (size_t)certificate_size), span_of(key, (size_t)key_size));
+    wipe(certificate, certificate_size);
+    wipe(key, key_size);
+    return pair;
+}
+
 static int load_certificate(WOLFSSL_CTX *wolf, const struct tls_options *o, char *why, size_t why_size)
 {
     if (!o->certificate)
@@ -130,7 +163,7 @@ static int load_certificate(WOLFSSL_CTX *wolf, const struct tls_options *o, char
     int error = use_file(wolf, use_chain, o->certificate, "holds no certificate chain (PEM)", why, why_size);
     if (error == 0)
         error = use_file(wolf, use_key, o->key, "holds no private key (PEM, not encrypted)", why, why_size);
-    if (error == 0 && wolfSSL_CTX_check_private_key(wolf) != WOLFSSL_SUCCESS)
+    if (error == 0 && (wolfSSL_CTX_check_private_key(wolf) != WOLFSSL_SUCCESS || !is_pair(o)))
         error = refuse(why, why_size, o->key, "is not the key of the certificate");
     return error;
 }
@@ -139,10 +172,13 @@ static int load_certificate(WOLFSSL_CTX *wolf, const struct tls_options *o, char
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool library_ready;
+static int device; /* for AES */
 
 static void start_library(void)
 {
     library_ready = wolfSSL_Init() == WOLFSSL_SUCCESS && sodium_init() >= 0;
+    if (library_ready)
+        device = tls_accelerate();
 }
 
 static int have_none(WOLFSSL *wolf, WOLFSSL_X509 **certificate, WOLFSSL_EVP_PKEY **key)
@@ -157,14 +193,15 @@ static int new_session(WOLFSSL *wolf, WOLFSSL_SESSION *session)
     return tls_engine_new_session(wolfSSL_GetIOReadCtx(wolf), session);
 }
 
-/* Servers resume by tickets, which need no memory here; not those that want certificates of their clients:
- * each connection proves anew who it is. */
+/* Clients resume by the tickets of 1.3 and the session IDs of 1.2. Not by the tickets of 1.2: wolfSSL takes
+ * it for granted that they are accepted, and fails with each server that has changed its key since. Servers
+ * resume by tickets, which need no memory here; not those that want certificates of their clients: each
+ * connection proves anew who it is. */
 static void set_sessions(WOLFSSL_CTX *wolf, const struct tls_options *o)
 {
     if (!o->server) {
         wolfSSL_CTX_set_session_cache_mode(wolf, WOLFSSL_SESS_CACHE_CLIENT | WOLFSSL_SESS_CACHE_NO_INTERNAL);
         wolfSSL_CTX_sess_set_new_cb(wolf, new_session);
-        wolfSSL_CTX_UseSessionTicket(wolf);
         return;
     }
     wolfSSL_CTX_set_session_cache_mode(wolf, WOLFSSL_SESS_CACHE_OFF);
@@ -199,6 +236,7 @@ static WOLFSSL_CTX *make_wolf(const struct tls_options *o)
         wolfSSL_CTX_free(wolf);
         return NULL;
     }
+    wolfSSL_CTX_SetDevId(wolf, device);
     wolfSSL_CTX_SetIORecv(wolf, tls_engine_receive);
     wolfSSL_CTX_SetIOSend(wolf, tls_engine_send);
     set_sessions(wolf, o);

@@ -20,7 +20,7 @@ struct tls_options {
     uint8_t pins[TLS_PINS_MAX][TLS_PIN_BYTES]; /* SHA-256 of a SubjectPublicKeyInfo, one of which has to be */
     unsigned pin_count;                        /* in the verified chain; 0: any */
     bool server;
-    bool aes_first; /* AES is accelerated: its suites come before ChaCha20's */
+    bool aes_first; /* AES-256's suites come before ChaCha20's: tls_aes_accelerated (tls/accelerate.h) */
 };
 
 struct tls_context; /* counts its holders, from any thread */

@@ -97,7 +97,8 @@ static void begin_stream(struct lane *l, int fd)
         return;
     }
     struct tls_context *context = tls_current_take(shared->tls);
-    int error = secure_start(&l->stream, context, shared->host, &shared->session);
+    int error = context ? secure_start(&l->stream, context, shared->host, &shared->session)
+                        : PE_TLS_FILES; /* they could not be read yet */
     tls_context_drop(context);
     if (error < 0)
         connection_failed(&l->connection, error);
