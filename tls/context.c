@@ -2,7 +2,7 @@
 
 #include "core/files.h"
 #include "tls/accelerate.h"
-#include "tls/engine.h"
+#include "tls/engine_private.h"
 #include "tls/pair.h"
 #include "tls/trust.h"
 
@@ -193,14 +193,15 @@ static int new_session(WOLFSSL *wolf, WOLFSSL_SESSION *session)
     return tls_engine_new_session(wolfSSL_GetIOReadCtx(wolf), session);
 }
 
-/* Servers resume by tickets, which need no memory here; not those that want certificates of their clients:
- * each connection proves anew who it is. */
+/* Clients resume by the tickets of 1.3 and the session IDs of 1.2. Not by the tickets of 1.2: wolfSSL takes
+ * it for granted that they are accepted, and fails with each server that has changed its key since. Servers
+ * resume by tickets, which need no memory here; not those that want certificates of their clients: each
+ * connection proves anew who it is. */
 static void set_sessions(WOLFSSL_CTX *wolf, const struct tls_options *o)
 {
     if (!o->server) {
         wolfSSL_CTX_set_session_cache_mode(wolf, WOLFSSL_SESS_CACHE_CLIENT | WOLFSSL_SESS_CACHE_NO_INTERNAL);
         wolfSSL_CTX_sess_set_new_cb(wolf, new_session);
-        wolfSSL_CTX_UseSessionTicket(wolf);
         return;
     }
     wolfSSL_CTX_set_session_cache_mode(wolf, WOLFSSL_SESS_CACHE_OFF);
