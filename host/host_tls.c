@@ -314,6 +314,7 @@ static void *look(void *argument)
 {
     struct host_tls *t = argument;
     host_tls_look(t);
+    tls_thread_end();
     atomic_store_explicit(&t->looked, true, memory_order_release);
     return NULL;
 }
