@@ -11,6 +11,7 @@ enum route {
     ROUTE_NO_OUTPUT, /* a path of an output of no app */
     ROUTE_EVENTS,    /* /apps/APP/events/EVENT */
     ROUTE_RECORDS,
+    ROUTE_SEALED, /* /sealed: records, of an app that the request does not name in clear */
     ROUTE_STATE,
     ROUTE_DEAD, /* /outputs/APP.OUTPUT/dead */
     ROUTE_DEAD_REPLAY,
@@ -34,6 +35,9 @@ struct routed {
 /* `target`: a request target in origin or absolute form (RFC 9112 section 3.2); queries are ignored, but
  * for ROUTE_DEAD's. */
 struct routed route_find(const struct front *front, struct span target);
+
+/* NULL: there is no such app. */
+struct front_app *route_app(const struct front *front, struct span name);
 
 /* Whether it takes POST, and nothing else. */
 bool route_takes_posts(enum route route);

@@ -11,6 +11,7 @@
 #include "host/log_writer.h"
 #include "host/link_inlets.h"
 #include "host/owned_app.h"
+#include "host/sealed_door.h"
 #include "journal/reader.h"
 #include "journal/writer.h"
 #include "link/link.h"
@@ -91,6 +92,8 @@ struct host {
     struct registry registry;
     struct front front;
     bool front_open;
+    struct sealed_door door; /* who may send sealed records */
+    bool door_open;
     struct log_writer log_writer;
     bool log_writing;
     struct log_pump log_pump; /* in host_run */

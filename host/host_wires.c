@@ -67,6 +67,7 @@ static int set_sealing(struct host *h, const struct config_output *config, struc
         return 0;
     options->seal_to = keep(h, config->link_key, sizeof config->link_key);
     options->seal_with = &h->key;
+    options->seal_random = host_random(h);
     return options->seal_to ? 0 : -ENOMEM;
 }
 
