@@ -10,21 +10,26 @@
 
 struct network {
     uint8_t address[16]; /* IPv4 as ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2), so that both forms meet the
-                            same rule */
-    uint8_t bits;        /* of it, 0 to 128 */
+                            same rule; after `bits` bits all zeros */
+    uint8_t bits;        /* of it, 0 to 128. A network of IPv6 that ::ffff:0:0/96 lies in does not mean
+                            IPv4: ::/0 is all of IPv6 only */
 };
 
 /* An address may be connected to if an `allow` network has it; or else if no `deny` network has it, and there
- * are no `allow` networks without a `deny` network: those alone are all there is. */
+ * are no `allow` networks without a `deny` network: those alone are all there is.
+ *
+ * An IPv6 address that stands for an IPv4 address, by NAT64 (64:ff9b::/96, RFC 6052), 6to4 (2002::/16) or
+ * IPv4-translated (::ffff:0:0:0/96), may be connected to only if no rule denies that one, either. A NAT64
+ * prefix of a network's own cannot be known here: it is for the rules to name. */
 struct networks {
     unsigned allow_count, deny_count;
     struct network allow[NETWORKS_MAX], deny[NETWORKS_MAX];
 };
 
-/* Parses ADDRESS, ADDRESS/BITS, `any`, or `private` into `to` (room for `room`): private is what is not of
- * the public Internet: loopback, RFC 1918, RFC 6598, link-local, unique local, multicast, unspecified,
- * documentation, and those of them embedded in NAT64 (RFC 6052) and 6to4. Returns how many were written,
- * PE_MALFORMED or PE_FULL. */
+/* Parses ADDRESS, ADDRESS/BITS (no bit of the address is set after them), `any`, or `private` into `to` (room
+ * for `room`): private is what is not of the public Internet: loopback, RFC 1918, RFC 6598, link-local,
+ * unique local, multicast, unspecified, documentation, reserved. Returns how many were written, PE_MALFORMED
+ * or PE_FULL. */
 int networks_parse(struct span text, struct network *to, unsigned room);
 
 /* Of AF_INET and AF_INET6; no other family may be. */

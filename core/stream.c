@@ -46,8 +46,12 @@ static void received(struct io_op *op, int result, bool more)
         result > 0 || result == -ENOBUFS || result == -ECANCELED || result == -EINTR || result == -EAGAIN;
     if (!passing && result < 0)
         fail(s, result);
-    if (passing && s->reading && !s->ended && !s->closing && !op->in_flight) /* `data` may have re-armed it */
+    if (!passing || s->ended || s->closing || op->in_flight) /* `data` may have re-armed it */
+        return;
+    if (s->reading)
         io_queue(s->io, op);
+    else if (s->events->stopped)
+        s->events->stopped(s);
 }
 
 static void send_rest(struct stream *s);
@@ -149,6 +153,14 @@ void stream_shutdown(struct stream *s)
         return;
     io_prepare(&s->end, IO_SHUTDOWN, s->fd, shut_down);
     io_queue(s->io, &s->end);
+}
+
+int stream_release(struct stream *s)
+{
+    assert(!s->receive.in_flight && !s->send.in_flight && !s->end.in_flight && !s->closing);
+    int fd = s->fd;
+    stream_init(s, s->io, s->events, -1);
+    return fd;
 }
 
 void stream_close(struct stream *s)

@@ -18,6 +18,8 @@ struct stream_events {
                  bool all);                      /* the kernel took `size` more bytes; all: nothing is left */
     void (*failed)(struct stream *s, int error); /* connect, receive or send failed: close it */
     void (*closed)(struct stream *s);
+    /* Receiving has stopped as stream_read(s, false) asked, if it was under way. May be NULL. */
+    void (*stopped)(struct stream *s);
 };
 
 struct stream {
@@ -57,6 +59,9 @@ static inline bool stream_sending(const struct stream *s)
 
 /* Ends our half after all was sent. Asserts that nothing is being sent. */
 void stream_shutdown(struct stream *s);
+
+/* Gives the descriptor away: nothing is under way on it. The stream is as after stream_init without one. */
+int stream_release(struct stream *s);
 
 /* Ends it; `closed` follows, also for a stream that was never connected (from the next io_wait). Idempotent.
  */

@@ -15,15 +15,19 @@ BENCH_PROGRAMS := $(addprefix $(B)/bench/,bench reactor sink faults path tcp flo
 
 $(B)/bench/bench: $(call objects,$(wildcard experiments/bench/*.c)) $(BENCH_COMMON)
 $(B)/bench/reactor: $(B)/experiments/reactor/main.o $(BENCH_REACTOR) $(BENCH_COMMON)
-$(B)/bench/sink: $(B)/experiments/sink/main.o $(BENCH_REACTOR) $(BENCH_COMMON)
+$(B)/bench/sink: $(call objects,$(wildcard experiments/sink/*.c)) $(BENCH_REACTOR) $(BENCH_COMMON)
 $(B)/bench/faults: $(B)/experiments/faults/main.o $(BENCH_REACTOR) $(BENCH_COMMON)
 $(B)/bench/path: $(call objects,$(wildcard experiments/path/*.c))
 $(B)/bench/tcp: $(B)/experiments/tcp/main.o
 $(B)/bench/flooder: $(B)/experiments/flooder/main.o
 
-$(addprefix $(B)/bench/,bench reactor sink faults path tcp flooder):
+$(B)/bench/curl-multi: $(B)/experiments/curl/main.o
+$(B)/bench/curl-multi: BENCH_LIBS := -lcurl
+$(addprefix $(B)/bench/,reactor sink faults): BENCH_LIBS := -lssl -lcrypto
+
+$(addprefix $(B)/bench/,bench reactor sink faults path tcp flooder curl-multi):
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(BENCH_LIBS)
 
 # The host on the epoll back end of the seam: the same program otherwise.
 $(B)/bench/pure-host-epoll: $(B)/experiments/epoll/main.o $(call objects,$(EPOLL_SRC)) $(LIB)
@@ -41,15 +45,17 @@ $(addprefix $(B)/bench/,raw-link raw-tcp raw-enet):
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-# Only `make bench` has its package, and with DEPS=skip not even that. After the other programs, as both makes
-# would build what they share.
-raw-enet: bench-programs | deps-bench
+# Only `make bench` has their packages, and with DEPS=skip not even that. After the other programs, as both
+# makes would build what they share.
+peers: bench-programs | deps-bench
 	@if echo '#include <enet/enet.h>' | $(CC) -E - >/dev/null 2>&1; then $(MAKE) $(B)/bench/raw-enet; \
 	else echo "no libenet-dev: link-raw runs without ENet"; fi
+	@if echo '#include <curl/curl.h>' | $(CC) -E - >/dev/null 2>&1; then $(MAKE) $(B)/bench/curl-multi; \
+	else echo "no libcurl4-openssl-dev: https and tls-handshakes run without libcurl"; fi
 
 bench-programs: $(BENCH_PROGRAMS) $(EXPERIMENT_APPS)
 
-bench: $(HOST) bench-programs raw-enet
+bench: $(HOST) bench-programs peers
 	$(B)/bench/bench -b $(B) -o build/bench.jsonl -p "$(BENCH)" -r $(ROUNDS) -n $(RECORDS) -d $(DURATION)
 
-.PHONY: bench bench-programs raw-enet
+.PHONY: bench bench-programs peers

@@ -31,8 +31,8 @@ struct wire_secret {
 
 /* A header of the configuration; the value is a template (docs/wires.md). */
 struct wire_header {
-    const char *name; /* a token, none that the wire writes itself */
-    const char *value;
+    const char *name;  /* a token, none that the wire writes itself */
+    const char *value; /* template.h */
 };
 
 /* What final statuses mean: a bit a status, status - 100. What is in none of them is a failure that is tried
@@ -125,7 +125,10 @@ void wire_options_default(struct wire_options *options);
 /* The default statuses of a mode: 409 is no refusal in mode pure. */
 void wire_options_statuses(struct wire_options *options);
 
-/* 0, or PE_CONFIG with `*why` (static) saying what is wrong. */
+/* Of one of the headers, in these options: NULL, or what is wrong with it (static, and without its value). */
+const char *wire_header_check(const struct wire_options *options, const struct wire_header *header);
+
+/* 0, or PE_CONFIG with `*why` (static, and without secrets) saying what is wrong. */
 int wire_options_check(const struct wire_options *options, const char **why);
 
 #endif

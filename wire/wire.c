@@ -188,18 +188,19 @@ static int next_batch(struct wire *w, struct batch *batch)
 
 static void send_head_and_body(struct wire *w, uint64_t now_ns, const struct batch *batch, bool question)
 {
-    struct request_numbers numbers = {.body_bytes = batch->body.size,
-                                      .first = batch->start.records + 1,
+    struct request_numbers numbers = {.first = batch->start.records + 1,
                                       .count = batch_count(batch),
                                       .base = outlet_base(&w->outlet),
-                                      .sent = w->outlet.contact.reach};
+                                      .sent = w->outlet.contact.reach,
+                                      .attempt = w->failures + 1};
     if (w->mode != WIRE_PURE)
         numbers.wall_s = io_wall_ms(w->loop->io) / 1000;
-    struct span head = request_head(&w->request, &numbers);
-    uint64_t number = connection_begin(&w->connection, now_ns, head.size + batch->body.size);
+    struct request_body body = {.content = batch->body, .bytes = batch->body.size};
+    size_t head_size = request_write(&w->request, &numbers, &body, w->head, request_room(&w->request));
+    uint64_t number = connection_begin(&w->connection, now_ns, head_size + batch->body.size);
     w->flights[number % CONNECTION_PIPELINE_MAX] = (struct wire_flight){*batch, w->series, question};
     counter_add(&w->outlet.report.requests, 1);
-    struct iovec parts[] = {{(void *)head.data, head.size}, {(void *)batch->body.data, batch->body.size}};
+    struct iovec parts[] = {{w->head, head_size}, {(void *)batch->body.data, batch->body.size}};
     stream_send(&w->stream, parts, batch->body.size > 0 ? 2 : 1);
 }
 
@@ -305,7 +306,9 @@ static void take_change(struct wire *w)
     struct wire_change *change = atomic_exchange(&w->change, NULL);
     stop_looking_up(w);
     request_dispose(&w->request);
+    free(w->head);
     w->request = change->request;
+    w->head = change->head;
     request_set_epoch(&w->request, w->epoch);
     set_options(w, &change->options);
     free(change);
@@ -376,6 +379,19 @@ static void set_options(struct wire *w, const struct wire_options *o)
     set_destination(w, &o->url);
 }
 
+/* The request of these options, and memory for its heads. 0 or -ENOMEM. */
+static int make_request(struct request *request, char **head, const struct wire_options *options)
+{
+    int error = request_init(request, options);
+    if (error < 0)
+        return error;
+    *head = malloc(request_room(request));
+    if (*head)
+        return 0;
+    request_dispose(request);
+    return -ENOMEM;
+}
+
 int wire_init(struct wire *w, const struct wire_options *options, const char *app, const char *output,
               uint64_t queue_bytes, uint32_t max_record, struct loop *loop, struct resolver *resolver,
               struct log *log)
@@ -387,12 +403,13 @@ int wire_init(struct wire *w, const struct wire_options *options, const char *ap
     *w = (struct wire){.loop = loop, .resolver = resolver, .log = log};
     error = outlet_init(&w->outlet, "wire", app, output, queue_bytes, max_record);
     if (error == 0)
-        error = request_init(&w->request, options);
+        error = make_request(&w->request, &w->head, options);
     w->task.run = run;
     if (error == 0)
         error = loop_add(loop, &w->task);
     if (error < 0) {
         request_dispose(&w->request);
+        free(w->head);
         outlet_dispose(&w->outlet);
         return error;
     }
@@ -410,6 +427,7 @@ static void drop_change(struct wire_change *change)
     if (!change)
         return;
     request_dispose(&change->request);
+    free(change->head);
     free(change);
 }
 
@@ -423,7 +441,7 @@ int wire_change(struct wire *w, const struct wire_options *options)
     if (!change)
         return -ENOMEM;
     change->options = *options;
-    error = request_init(&change->request, &change->options);
+    error = make_request(&change->request, &change->head, &change->options);
     if (error < 0) {
         free(change);
         return error;
@@ -459,5 +477,6 @@ void wire_dispose(struct wire *w)
     connection_clear(&w->connection);
     free(w->lines);
     request_dispose(&w->request);
+    free(w->head);
     outlet_dispose(&w->outlet);
 }

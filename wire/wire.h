@@ -45,6 +45,7 @@ struct wire_flight {
 struct wire_change {
     struct wire_options options; /* but for its texts, which are in `request` */
     struct request request;
+    char *head; /* request_room bytes */
 };
 
 /* Aligned as its queue is: to a cache line, also on the heap. */
@@ -63,6 +64,7 @@ struct wire {
     struct wire_change *_Atomic change; /* handed over and not taken yet; NULL: none */
 
     struct request request;
+    char *head; /* of the request that is being sent: one is at a time. request_room bytes */
     struct batch_limits limits;
     uint8_t *lines;    /* batch: the body; NULL until first needed */
     size_t lines_size; /* bytes */

@@ -3,7 +3,7 @@
  *
  * The order of reading: main.c (the table, the rounds), host.h (a host under test), drive.h (what gives it
  * work and sees that all arrived), then throughput.c, front.c, isolation.c, lossy.c, raw.c, durable.c,
- * journal.c. */
+ * journal.c, https.c. */
 #ifndef PURE_EXPERIMENTS_BENCH_H
 #define PURE_EXPERIMENTS_BENCH_H
 
@@ -30,11 +30,11 @@ struct bench {
     /* throughput */
     const char *event;    /* what the app src is given */
     const char *kind;     /* "inner", "wire", "webhook", "link", or "many": half links, half wires;
-                             of link-raw see raw.c */
+                             of link-raw see raw.c, of https https.c */
     unsigned outputs;     /* how many the event sends to: 1 (out), 4 or 16 (o1 …); many: 20 (w1 …) */
     unsigned record_size; /* bytes of an item */
     unsigned batch;       /* events in one request of the driver */
-    /* front */
+    /* front, https */
     unsigned connections;
     /* links */
     unsigned mtu;          /* bytes of UDP payload; 0: what the path takes */
@@ -53,6 +53,7 @@ int lossy_run(const struct bench *bench, struct settings *settings, struct row *
 int raw_run(const struct bench *bench, struct settings *settings, struct row *row);
 int durable_run(const struct bench *bench, struct settings *settings, struct row *row);
 int journal_run(const struct bench *bench, struct settings *settings, struct row *row);
+int https_run(const struct bench *bench, struct settings *settings, struct row *row);
 int isolation_run(const struct bench *bench, struct settings *settings, struct row *row);
 
 #endif

@@ -18,6 +18,8 @@
 static const char *const back_ends[] = {"uring", "epoll", NULL};
 static const char *const servers[] = {"uring", "epoll", "reactor", NULL};
 static const char *const transports[] = {"uring", "epoll", "enet", "tcp", NULL};
+static const char *const clients[] = {"uring", "epoll", "curl", NULL};
+static const char *const beside_curl[] = {"uring", "curl", NULL};
 static const char *const company[] = {"beside", "alone", NULL};
 static const char *const ours[] = {"uring", NULL};
 static const char *const beside_tcp[] = {"uring", "tcp-cubic", NULL};
@@ -31,6 +33,14 @@ static const struct bench benches[] = {
     {"wires-4", back_ends, throughput_run, 40000000, "burst4", "wire", 4, 20, .batch = 10},
     {"webhook-1", back_ends, throughput_run, 50000, "burst", "webhook", 1, 128, .batch = 1},
     {"webhook-16", back_ends, throughput_run, 200000, "burst16", "webhook", 16, 128, .batch = 1},
+    {"https-1", clients, https_run, 50000, .kind = "kept", .record_size = 128, .connections = 1},
+    {"https-16", clients, https_run, 100000, .kind = "kept", .record_size = 128, .connections = 16},
+    {"tls-handshakes-full", beside_curl, https_run, 3000, .kind = "ec-full", .record_size = 128,
+     .connections = 1},
+    {"tls-handshakes-full-rsa", beside_curl, https_run, 3000, .kind = "rsa-full", .record_size = 128,
+     .connections = 1},
+    {"tls-handshakes-resumed", beside_curl, https_run, 3000, .kind = "ec-resumed", .record_size = 128,
+     .connections = 1},
     {"links-1", back_ends, throughput_run, 60000000, "burst", "link", 1, 20, .batch = 10, .mtu = MTU},
     {"links-4", back_ends, throughput_run, 60000000, "burst4", "link", 4, 20, .batch = 10, .mtu = MTU},
     {"links-1-jumbo", back_ends, throughput_run, 20000000, "burst", "link", 1, 20, .batch = 10},

@@ -1,6 +1,7 @@
 #include "experiments/reactor/server.h"
 
 #include <errno.h>
+#include <openssl/ssl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
@@ -11,6 +12,8 @@
 
 struct connection {
     struct server *server;
+    SSL *tls;    /* NULL: plain */
+    bool shaken; /* tls: the handshake is over */
     uint64_t word;
     size_t filled;         /* in[0, filled) is received and not answered */
     size_t sent, out_size; /* out[sent, out_size) is to be sent; nothing is received meanwhile */
@@ -22,8 +25,39 @@ struct connection {
 static void end(struct connection *c, int fd)
 {
     reactor_deregister(c->server->reactor, fd);
+    if (c->tls && c->shaken)
+        SSL_shutdown(c->tls);
+    SSL_free(c->tls);
     close(fd);
     free(c);
+}
+
+/* As recv and send; EAGAIN, too, while a handshake wants to write. */
+static ssize_t tls_result(struct connection *c, int result)
+{
+    int error = SSL_get_error(c->tls, result);
+    if (result > 0)
+        return result;
+    errno = error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE ? EAGAIN : ECONNRESET;
+    return error == SSL_ERROR_ZERO_RETURN ? 0 : -1;
+}
+
+static ssize_t receive(struct connection *c, int fd, char *to, size_t size)
+{
+    if (!c->tls)
+        return recv(fd, to, size, 0);
+    ssize_t n = tls_result(c, SSL_read(c->tls, to, (int)size));
+    if (!c->shaken && SSL_is_init_finished(c->tls)) {
+        c->shaken = true;
+        c->server->handshakes++;
+        c->server->resumed += SSL_session_reused(c->tls) == 1;
+    }
+    return n;
+}
+
+static ssize_t transmit(struct connection *c, int fd, const char *from, size_t size)
+{
+    return c->tls ? tls_result(c, SSL_write(c->tls, from, (int)size)) : send(fd, from, size, MSG_NOSIGNAL);
 }
 
 /* Answers the whole requests in `in`, as many as the room for replies allows. False: not HTTP. */
@@ -51,7 +85,7 @@ static bool answer_all(struct connection *c)
 static int flush(struct connection *c, int fd)
 {
     while (c->sent < c->out_size) {
-        ssize_t n = send(fd, c->out + c->sent, c->out_size - c->sent, MSG_NOSIGNAL);
+        ssize_t n = transmit(c, fd, c->out + c->sent, c->out_size - c->sent);
         if (n < 0)
             return errno == EAGAIN ? 0 : -1;
         c->sent += (size_t)n;
@@ -80,6 +114,8 @@ static bool serve(struct connection *c, int fd)
             return false;
         if (flushed == 0)
             return wait_for(c, fd, true) == 0;
+        if (some && c->server->closes)
+            return false;
         if (!some || c->filled == 0)
             return wait_for(c, fd, false) == 0;
     }
@@ -95,16 +131,17 @@ static void ready(void *arg, int fd, uint32_t events)
         return;
     }
     (void)events;
-    ssize_t n = recv(fd, c->in + c->filled, sizeof c->in - c->filled, 0);
-    if (n < 0 && errno == EAGAIN)
-        return;
-    if (n <= 0) {
-        end(c, fd);
-        return;
-    }
-    c->filled += (size_t)n;
-    if (!serve(c, fd))
-        end(c, fd);
+    do {
+        ssize_t n = receive(c, fd, c->in + c->filled, sizeof c->in - c->filled);
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n > 0)
+            c->filled += (size_t)n;
+        if (n <= 0 || !serve(c, fd)) {
+            end(c, fd);
+            return;
+        }
+    } while (c->tls && !c->waiting && SSL_has_pending(c->tls));
 }
 
 static void adopt(struct server *server, int fd)
@@ -118,7 +155,10 @@ static void adopt(struct server *server, int fd)
     }
     memset(c, 0, offsetof(struct connection, in));
     c->server = server;
-    if (reactor_register(server->reactor, fd, EPOLLIN, ready, c) != 0) {
+    if (server->secure && (c->tls = SSL_new(server->secure)) && SSL_set_fd(c->tls, fd) == 1)
+        SSL_set_accept_state(c->tls);
+    if ((server->secure && !c->tls) || reactor_register(server->reactor, fd, EPOLLIN, ready, c) != 0) {
+        SSL_free(c->tls);
         close(fd);
         free(c);
     }

@@ -10,6 +10,7 @@
 #include "link/link_sender.h"
 #include "link/stream_limits.h"
 
+#include "core/random.h"
 #include "noise/random.h"
 
 #include <netinet/in.h>

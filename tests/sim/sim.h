@@ -106,6 +106,8 @@ void sim_reboot_host(struct sim *sim, const char *host);
 /* At most `limit` descriptors of the world are open: then EMFILE from io_socket, io_listen and IO_ACCEPT. */
 void sim_limit_descriptors(struct sim *sim, unsigned limit);
 unsigned sim_open_descriptors(const struct sim *sim);
+/* Systems without this family (AF_UNSPEC: they have all): EAFNOSUPPORT from io_socket. */
+void sim_lack_family(struct sim *sim, int family);
 /* What becomes of a descriptor when its process is killed; the ios that used it are disposed of already. */
 void sim_close_descriptor(struct sim *sim, int fd);
 /* Connections that wait in the backlog of the listener at `endpoint`. */

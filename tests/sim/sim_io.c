@@ -380,7 +380,7 @@ static uint64_t sim_wall_ms(struct io *io)
 static int sim_socket(struct io *io, int family, const struct io_socket_options *options)
 {
     struct sim *sim = thread_of(io)->sim;
-    int fd = descriptor_open(sim, FD_SOCKET);
+    int fd = family == sim->lacking_family ? -EAFNOSUPPORT : descriptor_open(sim, FD_SOCKET);
     if (fd < 0)
         return fd;
     struct descriptor *d = descriptor_get(sim, fd);

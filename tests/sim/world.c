@@ -193,6 +193,11 @@ void descriptor_close(struct sim *sim, int fd)
     sim->open--;
 }
 
+void sim_lack_family(struct sim *sim, int family)
+{
+    sim->lacking_family = family;
+}
+
 void sim_limit_descriptors(struct sim *sim, unsigned limit)
 {
     sim->open_limit = limit;

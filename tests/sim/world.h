@@ -80,6 +80,7 @@ struct sim {
     uint32_t event_count, event_room;
     struct descriptor **descriptors; /* [fd - SIM_FIRST_FD]; NULL once closed, and never used again */
     unsigned descriptor_count, descriptor_room, open, open_limit;
+    int lacking_family;
     struct sim_faults faults;
     struct sim_datagram_faults datagram_faults;
     struct sim_thread *threads;

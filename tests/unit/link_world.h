@@ -10,6 +10,7 @@
 #define PURE_TESTS_LINK_WORLD_H
 
 #include "core/error.h"
+#include "core/random.h"
 #include "noise/random.h"
 #include "link/initiator.h"
 #include "link/responder.h"

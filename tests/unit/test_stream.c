@@ -29,6 +29,7 @@ struct fixture {
     bool rearming;       /* each `data` stops and starts reading */
     bool shutting;       /* when all is sent */
     bool connected, ended, closed, all_sent;
+    unsigned stops; /* `stopped` callbacks */
     int error;
     struct timer pause;
 };
@@ -123,7 +124,15 @@ static void on_closed(struct stream *s)
     assert_false(s->receive.in_flight || s->send.in_flight || s->end.in_flight);
 }
 
-static const struct stream_events events = {on_connected, on_data, on_ended, on_sent, on_failed, on_closed};
+static void on_stopped(struct stream *s)
+{
+    struct fixture *f = fixture_of(s);
+    assert_false(s->reading || s->receive.in_flight || s->closing);
+    f->stops++;
+}
+
+static const struct stream_events events = {on_connected, on_data,   on_ended,  on_sent,
+                                            on_failed,    on_closed, on_stopped};
 
 static void open_fixture(struct fixture *f, uint64_t seed, size_t request_size)
 {
@@ -362,6 +371,45 @@ static void after_the_peers_end_we_may_still_send(void **state)
     free_fixture(&f);
 }
 
+static bool has_stopped(void *context)
+{
+    return ((struct fixture *)context)->stops > 0;
+}
+
+static void a_descriptor_may_be_given_away_once_reading_has_stopped(void **state)
+{
+    (void)state;
+    static const struct sim_step script[] = {SIM_SEND("a"), SIM_EXPECT_BYTES(5), SIM_SEND("b")};
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        struct fixture f;
+        open_fixture(&f, seed, 0);
+        struct sim_faults faults = {.multishot_end = seed % 2 ? 500 : 0,
+                                    .no_buffers = seed % 3 ? 500 : 0,
+                                    .batch_max = 1,
+                                    .buffer_bytes = 4096};
+        sim_set_faults(f.sim, &faults);
+        sim_server(f.sim, "10.0.0.2:80", script, ARRAY_SIZE(script));
+        f.pausing = true; /* stops from inside `data` */
+        connect_fixture(&f);
+        assert_int_equal(sim_run_until(f.sim, has_stopped, &f), SIM_DONE);
+        timer_unset(&f.loop.timers, &f.pause);
+        f.pausing = false;
+        int fd = stream_release(&f.stream);
+        assert_true(fd >= 0 && f.stream.fd < 0);
+        stream_init(&f.stream, f.loop.io, &events, fd); /* whoever gets it */
+        struct iovec part = {f.request, f.request_size = 5};
+        stream_read(&f.stream, true);
+        stream_send(&f.stream, &part, 1);
+        sim_run_for(f.sim, NS_PER_S);
+        assert_int_equal(f.received_size, 2);
+        assert_int_equal(f.stops, 1);
+        stream_close(&f.stream);
+        assert_int_equal(sim_run_until(f.sim, is_closed, &f), SIM_DONE);
+        assert_int_equal(sim_open_descriptors(f.sim), 0);
+        free_fixture(&f);
+    }
+}
+
 static void accepted(struct io_op *op, int result, bool more)
 {
     struct fixture *f = container_of(op, struct fixture, accept);
@@ -407,6 +455,7 @@ int main(void)
         cmocka_unit_test(a_reset_fails_once_and_what_came_before_is_delivered),
         cmocka_unit_test(after_the_peers_end_we_may_still_send),
         cmocka_unit_test(an_accepted_descriptor_is_adopted),
+        cmocka_unit_test(a_descriptor_may_be_given_away_once_reading_has_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
