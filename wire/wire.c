@@ -335,8 +335,9 @@ static bool run(struct task *task, uint64_t now_ns)
     if (changing(w) && c->phase == CONNECTION_NONE)
         take_change(w);
     bool quiet = w->stopping || w->disabled;
-    bool idle = c->done == c->begun; /* a change waits for the answers that are on their way */
-    if (c->phase != CONNECTION_NONE && (c->ending || quiet || (changing(w) && idle)))
+    bool idle = c->done == c->begun; /* what ends no exchange waits for those that are under way */
+    bool leave = w->stopping || ((w->disabled || changing(w)) && idle);
+    if (c->phase != CONNECTION_NONE && (c->ending || leave))
         stream_close(&w->stream);
     else if (!quiet && !changing(w))
         go_on(w, now_ns);

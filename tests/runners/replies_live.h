@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LIVE_LIMIT_NS   (300 * NS_PER_MS) /* an exchange that the server leaves unfinished */
+#define LIVE_LIMIT_NS   NS_PER_S /* an exchange that the server leaves unfinished */
 #define LIVE_LOOK_NS    (2 * NS_PER_MS)
 #define LIVE_GIVE_UP_NS (10 * NS_PER_S)
 

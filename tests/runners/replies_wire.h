@@ -94,11 +94,13 @@ static inline void rig_note_first(struct rig *r, struct played *p)
     seen_clear_body(&r->seen);
 }
 
-/* The second exchange; before it, the first record's again if it is not stored. */
+/* The second exchange; before it, the first record's again if it is not stored. Options given anew end a rest
+ * at once, but close the connection: that would hide what is left on one that the wire would use again. */
 static inline void rig_push_second(struct rig *r)
 {
-    if (atomic_load(&r->wire->outlet.report.state) == OUTLET_DISABLED &&
-        wire_change(r->wire, &r->options) < 0)
+    bool disabled = atomic_load(&r->wire->outlet.report.state) == OUTLET_DISABLED;
+    bool gone = rig_stored(r) == 0 && rig_connection(r)->phase == CONNECTION_NONE;
+    if ((disabled || gone) && wire_change(r->wire, &r->options) < 0)
         abort();
     wire_hurry(r->wire);
     rig_push(r);

@@ -96,7 +96,7 @@ static inline void row_digest(const struct row *row, const char *name, uint8_t d
 
 /* --- the file --- */
 
-/* Calls `each` for every line that is not blank. `ids`: every row has an "id" of its own. */
+/* Calls `each` for every line that is not blank. */
 static inline void rows_run(const char *file, void (*each)(const struct row *row, void *context),
                             void *context)
 {
