@@ -59,6 +59,11 @@ static inline bool row_flag(const struct row *row, const char *name)
     return cJSON_IsTrue(item);
 }
 
+static inline bool row_has(const struct row *row, const char *name)
+{
+    return cJSON_GetObjectItemCaseSensitive(row->json, name) != NULL;
+}
+
 /* The index of the member's text in `choices`. */
 static inline unsigned row_choice(const struct row *row, const char *name, const char *const *choices,
                                   unsigned count)
