@@ -20,6 +20,9 @@ void backoff_init(struct backoff *b, uint64_t min_ns, uint64_t max_ns, uint64_t 
 /* One more failure: how long to rest. */
 uint64_t backoff_next(struct backoff *b);
 
+/* How long to rest after the n-th failure in a row of one of many that are counted elsewhere, n > 0. */
+uint64_t backoff_nth(struct backoff *b, uint32_t n);
+
 /* A success: the next failure is the first again. */
 void backoff_reset(struct backoff *b);
 

@@ -18,7 +18,7 @@ int config_fail(struct config_loader *l, unsigned line, const char *format, ...)
 {
     if (l->stopped)
         return PE_CONFIG;
-    char text[1024], problem[CONFIG_PROBLEM_MAX];
+    char text[1500], problem[CONFIG_PROBLEM_MAX];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
@@ -240,6 +240,7 @@ static void dispose_output(struct config_output *output)
     free(output->target_app);
     free(output->link_text);
     value_dispose(output->token);
+    config_dispose_wire(&output->wire);
     free(output->content_type);
     explicit_bzero(&output->url, sizeof(output->url));
 }
@@ -270,6 +271,10 @@ void config_dispose(struct config *config)
     free(config->name);
     free(config->http);
     value_dispose(config->token);
+    free(config->https.text);
+    free(config->https.ca);
+    config_dispose_pair(&config->https.pair);
+    config_dispose_egress(&config->egress);
     free(config->store_path);
     free(config->link);
     free(config->key_path);

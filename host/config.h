@@ -32,6 +32,49 @@ enum app_durability {
 #define CONFIG_FILE_MAX    (4 << 20) /* bytes */
 #define CONFIG_PROBLEM_MAX 2048      /* bytes of a problem's line */
 
+/* How connections are made: of an [output], or of [host] for all outputs that say nothing of it themselves.
+ * Once a file is loaded, an output's has what the host's gave it. */
+struct config_egress {
+    struct wire_proxy *proxy; /* proxy = http://USER:PASSWORD@HOST:PORT; NULL: none. Holds a secret */
+    bool proxy_said;          /* also by proxy = none */
+    struct networks networks; /* allow = …, deny = …: networks, private, any; no entry: not given */
+    char *ca;                 /* ca = FILE or DIRECTORY; NULL: the system's */
+    unsigned ca_line;
+};
+
+/* The files of our own certificate, both or neither; paths. */
+struct config_pair {
+    char *certificate;
+    char *key;
+    unsigned certificate_line, key_line;
+};
+
+/* What only wires have, beside what stands in struct config_output. */
+struct config_wire {
+    struct wire_secret secrets[WIRE_SECRETS_MAX]; /* sign = whsec_…, whsk_… */
+    unsigned secret_count;
+    struct wire_header *headers; /* header.NAME = TEMPLATE; both texts are owned, and may be secrets */
+    unsigned header_count;
+    unsigned header_lines[WIRE_HEADERS_MAX];
+    uint32_t gzip; /* gzip = 1 to 9; 0: none */
+    /* success = 200-299, refuse = 400, 404, disable = 410: as struct wire_options has them, no status in two
+     */
+    struct wire_statuses stored, refused, disables;
+    uint32_t disable_failures;  /* disable_after = 100, 5d: either or both; 0: none do */
+    uint64_t disable_ns;        /* 0: none does */
+    char *on_disable;           /* on_disable = OUTPUT: another of its app; NULL: none */
+    unsigned on_disable_line;   /* of that key */
+    uint32_t concurrency;       /* concurrency = 1: of webhooks, requests in flight */
+    char *order_by;             /* order_by = MEMBER; NULL: none */
+    uint64_t rate_mhz;          /* rate = 100/s or 6000/m: requests in 1000 s; 0: any */
+    uint64_t batch_wait_ns;     /* batch_wait = 0ms */
+    uint64_t connection_age_ns; /* connection_age = 1h; 0, the default: for ever */
+    struct config_egress egress;
+    struct config_pair pair;                   /* certificate = FILE, certificate_key = FILE */
+    uint8_t pins[TLS_PINS_MAX][TLS_PIN_BYTES]; /* pin = BASE64, … */
+    unsigned pin_count;
+};
+
 struct config_output {
     unsigned line; /* of its section, for messages */
     char *app;     /* [output APP.OUTPUT] */
@@ -51,6 +94,7 @@ struct config_output {
     /* wire = URL; in mode pure /apps/APP/records is appended to the target already */
     struct url url;
     char *url_text;
+    struct config_wire wire;
     enum wire_mode mode;     /* mode = webhook | batch | pure; default webhook */
     char *token;             /* token = VALUE: Authorization: Bearer */
     char *content_type;      /* content_type = …; webhook only; default application/json */
@@ -68,7 +112,8 @@ struct config_output {
     uint16_t link_port;
     bool link_literal; /* the host is an address */
     unsigned link_line;
-    uint8_t link_key[LINK_KEY_BYTES]; /* key = BASE64: public, of the receiving host; never weak */
+    uint8_t link_key[LINK_KEY_BYTES]; /* key = BASE64: public, of the receiving host; never weak. Also of a
+                                         wire in mode pure, whose bodies are sealed then */
     unsigned link_key_line;           /* 0: none */
     uint32_t link_mtu;                /* mtu = 65507: the most bytes of UDP payload; from 1200 on */
 };
@@ -101,13 +146,27 @@ struct config_app {
     unsigned disk_line;   /* of that key */
 };
 
+/* The front by TLS, beside the plain one. */
+struct config_https {
+    char *text; /* of https = ADDRESS:PORT; NULL: none */
+    unsigned line;
+    struct sockaddr_storage address;
+    socklen_t address_len;
+    struct config_pair pair; /* https_certificate, https_key */
+    char *ca;                /* https_ca = FILE or DIRECTORY: whose clients may come; NULL: they need no
+                                certificate */
+    unsigned ca_line;
+};
+
 struct config {
     char *path;
     char *name; /* [host] name = : who this host is to others; default: the system's host name */
     char *http; /* text of http = ; default 127.0.0.1:7070 */
     struct sockaddr_storage http_address;
     socklen_t http_address_len;
-    char *token;      /* required when http is not loopback */
+    struct config_https https;
+    char *token; /* required when http is not loopback, or https is not and needs no certificates */
+    struct config_egress egress;
     char *store_path; /* store = DIRECTORY; NULL: store = memory, the default */
     unsigned store_line;
     uint64_t segment_bytes; /* segment = 64M: set aside at a time in the store's directory */
@@ -123,7 +182,7 @@ struct config {
     struct sockaddr_storage link_address;
     socklen_t link_address_len;
     /* key = PATH of the host's key file, or the key's text from a credential or the environment; at most one
-     * of both is set, and one of them if anything here is a link. host/key_file.h reads it. */
+     * of both is set, and one of them if anything here is a link or sealed. host/key_file.h reads it. */
     char *key_path;
     char *key_text; /* a valid one */
     unsigned key_line;
@@ -141,9 +200,9 @@ struct config {
  * an unknown section, key, app or mode included. Every problem a file can have by itself is found here:
  * unknown names, bad numbers, sizes, times and URLs, duplicates, an output of an unknown app, an inner outlet
  * to an unknown app, a missing module key, http beyond loopback without a token, two peers with one key, a
- * link without a host key, what cannot be kept without a store directory. No message holds a value that came
- * from a file, the environment or a credential, a token, a private key, or a URL. On failure nothing is left
- * to dispose of. */
+ * link without a host key, what cannot be kept without a store directory. Files of TLS are not opened. No
+ * message holds a value that came from a file, the environment or a credential, a token, a signing secret, a
+ * private key, or a URL. On failure nothing is left to dispose of. */
 int config_load(struct config *config, const char *path, char *error, size_t error_size);
 
 /* The same from memory. `path` is what messages call it and where relative paths start. */
@@ -163,6 +222,9 @@ struct config_listener {
 int config_load_all(struct config *config, const char *path, const struct config_listener *listener);
 int config_load_text_all(struct config *config, const char *path, struct span text,
                          const struct config_listener *listener);
+
+/* Whether another output of its app has it as on_disable: the app's module need not know it. */
+bool config_hears(const struct config *config, const struct config_output *output);
 
 /* What is right in itself and most likely forgotten: a line each, as of a problem. */
 void config_doubts(const struct config *config, const struct config_listener *listener);

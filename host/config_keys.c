@@ -13,6 +13,7 @@
 
 enum applies { FOR_WEBHOOK = 1 << WIRE_WEBHOOK, FOR_BATCH = 1 << WIRE_BATCH, FOR_PURE = 1 << WIRE_PURE };
 #define FOR_WIRES (FOR_WEBHOOK | FOR_BATCH | FOR_PURE)
+#define FOR_HOOKS (FOR_WEBHOOK | FOR_BATCH)
 #define FOR_INNER (1 << 8)
 #define FOR_LINK  (1 << 9)
 #define FOR_ALL   (FOR_WIRES | FOR_INNER | FOR_LINK)
@@ -220,14 +221,9 @@ static int read_wire(struct config_loader *l, const struct config_key *key, void
     if (config_check_only(l, key) < 0)
         return PE_CONFIG;
     if (strncasecmp(value->text, "http://", 7) != 0 && strncasecmp(value->text, "https://", 8) != 0)
-        return config_fail(l, l->line, "%s: the URL must begin with http://", key->name);
+        return config_fail(l, l->line, "%s: the URL must begin with http:// or https://", key->name);
     if (url_parse(&url, value->text, &why) < 0)
         return config_fail(l, l->line, "%s: %s", key->name, why);
-    if (url.tls)
-        return config_fail(l, l->line,
-                           "%s: this version speaks http only: write an http URL, of a TLS proxy "
-                           "on this machine if need be",
-                           key->name);
     output->kind = OUTPUT_WIRE;
     output->url = url;
     return config_keep_text(l, &output->url_text, value->text);
@@ -278,6 +274,14 @@ static const struct config_key host_keys[] = {
     {"link", config_read_host_link, HOST(link), 0, 0, 0},
     {"key", config_read_host_key, 0, 0, 0, 0},
     {"link_window", read_size, HOST(link_window), 2 * MIB, GIB, 0},
+    {"https", config_read_https, HOST(https), 0, 0, 0},
+    {"https_certificate", config_read_certificate, HOST(https.pair), 0, 0, 0},
+    {"https_key", config_read_certificate_key, HOST(https.pair), 0, 0, 0},
+    {"https_ca", config_read_https_ca, HOST(https), 0, 0, 0},
+    {"proxy", config_read_proxy, HOST(egress), 0, 0, 0},
+    {"allow", config_read_allow, HOST(egress), 0, 0, 0},
+    {"deny", config_read_deny, HOST(egress), 0, 0, 0},
+    {"ca", config_read_ca, HOST(egress), 0, 0, 0},
 };
 
 static const struct config_key app_keys[] = {
@@ -301,7 +305,7 @@ static const struct config_key output_keys[] = {
     {"dead", read_count, OUTPUT(dead), 1, 1000000, FOR_WIRES},
     {"mode", read_mode, OUTPUT(mode), 0, 0, FOR_WIRES},
     {"app", read_name, OUTPUT(target_app), 1, CONFIG_NAME_MAX, FOR_LINK | FOR_PURE},
-    {"key", config_read_link_key, 0, 0, 0, FOR_LINK},
+    {"key", config_read_link_key, 0, 0, 0, FOR_LINK | FOR_PURE},
     {"mtu", read_count, OUTPUT(link_mtu), MTU_BASE, MTU_MAX, FOR_LINK},
     {"token", read_token, OUTPUT(token), 0, 0, FOR_WIRES},
     {"content_type", read_content_type, OUTPUT(content_type), 0, 0, FOR_WEBHOOK},
@@ -312,6 +316,26 @@ static const struct config_key output_keys[] = {
     {"total_timeout", read_time, OUTPUT(total_ns), 100 * NS_PER_MS, 24 * HOUR, FOR_WIRES},
     {"backoff_min", read_time, OUTPUT(backoff_min_ns), NS_PER_MS, HOUR, FOR_WIRES},
     {"backoff_max", read_time, OUTPUT(backoff_max_ns), NS_PER_MS, 24 * HOUR, FOR_WIRES},
+    {"sign", config_read_sign, OUTPUT(wire), 0, 0, FOR_HOOKS},
+    {"header.NAME", config_read_header, OUTPUT(wire), 0, 0, FOR_HOOKS},
+    {"gzip", read_count, OUTPUT(wire.gzip), 1, 9, FOR_HOOKS},
+    {"success", config_read_statuses, OUTPUT(wire.stored), 0, 0, FOR_HOOKS},
+    {"refuse", config_read_statuses, OUTPUT(wire.refused), 0, 1, FOR_HOOKS},
+    {"disable", config_read_statuses, OUTPUT(wire.disables), 0, 1, FOR_HOOKS},
+    {"disable_after", config_read_disable_after, OUTPUT(wire), 0, 0, FOR_WIRES},
+    {"on_disable", config_read_on_disable, OUTPUT(wire), 0, 0, FOR_WIRES},
+    {"concurrency", read_count, OUTPUT(wire.concurrency), 1, WIRE_CONCURRENCY_MAX, FOR_WEBHOOK},
+    {"order_by", config_read_order_by, OUTPUT(wire.order_by), 0, 0, FOR_WEBHOOK},
+    {"rate", config_read_rate, OUTPUT(wire.rate_mhz), 0, 0, FOR_HOOKS},
+    {"batch_wait", read_time, OUTPUT(wire.batch_wait_ns), 0, HOUR, FOR_BATCH},
+    {"connection_age", read_time, OUTPUT(wire.connection_age_ns), NS_PER_S, 365 * 24 * HOUR, FOR_WIRES},
+    {"proxy", config_read_proxy, OUTPUT(wire.egress), 0, 0, FOR_WIRES},
+    {"allow", config_read_allow, OUTPUT(wire.egress), 0, 0, FOR_WIRES},
+    {"deny", config_read_deny, OUTPUT(wire.egress), 0, 0, FOR_WIRES},
+    {"ca", config_read_ca, OUTPUT(wire.egress), 0, 0, FOR_WIRES},
+    {"certificate", config_read_certificate, OUTPUT(wire.pair), 0, 0, FOR_WIRES},
+    {"certificate_key", config_read_certificate_key, OUTPUT(wire.pair), 0, 0, FOR_WIRES},
+    {"pin", config_read_pins, OUTPUT(wire), 0, 0, FOR_WIRES},
 };
 
 static const struct config_key peer_keys[] = {
@@ -350,7 +374,7 @@ static void *section_structure(struct config_loader *l)
 static int fail_unknown(struct config_loader *l, const char *name)
 {
     const char *names[CONFIG_KEYS_MAX], *section = config_section_text(l->section);
-    char list[512] = "";
+    char list[1024] = "";
     unsigned count = tables[l->section].count;
     for (unsigned i = 0; i < count; i++) {
         names[i] = tables[l->section].keys[i].name;
@@ -363,26 +387,48 @@ static int fail_unknown(struct config_loader *l, const char *name)
     return config_fail(l, l->line, "unknown key '%s' in %s: known are %s", name, section, list);
 }
 
+/* Whether a key as it stands in the file is this one of a table. */
+static bool is_key(const struct config_key *key, const char *written)
+{
+    const char *dot = strchr(key->name, '.');
+    return dot ? strncmp(key->name, written, (size_t)(dot - key->name) + 1) == 0
+               : strcmp(key->name, written) == 0;
+}
+
+/* Whether the value is the path of a file that is read when it is needed. */
+static bool takes_path(const struct config_key *key)
+{
+    return key->read == config_read_ca || key->read == config_read_https_ca ||
+           key->read == config_read_certificate || key->read == config_read_certificate_key;
+}
+
+static int read_value(struct config_loader *l, const struct config_key *key, struct config_value *value)
+{
+    char why[512];
+    int error = takes_path(key) ? value_resolve_path(value->written, &value->text, why, sizeof(why))
+                                : value_resolve(value->written, l->directory, &value->text, why, sizeof(why));
+    if (error < 0)
+        return config_fail(l, l->line, "%s: %s", value->key, why);
+    char *field = (char *)section_structure(l) + key->offset;
+    error = key->read != config_read_host_key && config_holds_private_key(value->text)
+                ? config_fail_private_key(l, key)
+                : key->read(l, key, field, value);
+    value_dispose(value->text);
+    return error;
+}
+
 int config_read_key(struct config_loader *l, const char *key, const char *written)
 {
     unsigned place = 0, count = tables[l->section].count;
     const struct config_key *keys = tables[l->section].keys;
-    while (place < count && strcmp(keys[place].name, key) != 0)
+    while (place < count && !is_key(&keys[place], key))
         place++;
     if (place == count)
         return fail_unknown(l, key);
-    if (l->lines[place] > 0)
+    if (l->lines[place] > 0 && !strchr(keys[place].name, '.'))
         return config_fail(l, l->line, "'%s' is given twice: it stands in line %u already", key,
                            l->lines[place]);
-    struct config_value value = {written, NULL};
-    char why[512];
-    if (value_resolve(written, l->directory, &value.text, why, sizeof(why)) < 0)
-        return config_fail(l, l->line, "%s: %s", key, why);
-    char *field = (char *)section_structure(l) + keys[place].offset;
-    int error = keys[place].read != config_read_host_key && config_holds_private_key(value.text)
-                    ? config_fail_private_key(l, &keys[place])
-                    : keys[place].read(l, &keys[place], field, &value);
-    value_dispose(value.text);
+    int error = read_value(l, &keys[place], &(struct config_value){key, written, NULL});
     l->lines[place] = l->line;
     return error;
 }
@@ -400,8 +446,10 @@ static const char *applies_text(unsigned applies)
     switch (applies) {
     case FOR_WEBHOOK:
         return "wires with mode = webhook";
-    case FOR_PURE:
-        return "wires with mode = pure";
+    case FOR_BATCH:
+        return "wires with mode = batch";
+    case FOR_WEBHOOK | FOR_BATCH:
+        return "wires with mode = webhook or batch";
     case FOR_BATCH | FOR_PURE:
         return "wires with mode = batch or pure";
     case FOR_LINK:

@@ -1,6 +1,7 @@
 /* What the files of the configuration's loader share: config.c (the file and its lines), config_sections.c
- * (how sections begin and end), config_keys.c, config_link_keys.c and config_store_keys.c (the keys and their
- * values), config_whole.c (what must fit together across sections). Nothing else includes it. */
+ * (how sections begin and end), config_keys.c, config_link_keys.c, config_store_keys.c, config_wire_keys.c
+ * and config_egress_keys.c (the keys and their values), config_whole.c (what must fit together across
+ * sections). Nothing else includes it. */
 #ifndef PURE_HOST_CONFIG_LOADER_H
 #define PURE_HOST_CONFIG_LOADER_H
 
@@ -16,7 +17,7 @@ enum config_section {
 };
 
 /* The most keys a section knows. */
-#define CONFIG_KEYS_MAX 24
+#define CONFIG_KEYS_MAX 64
 
 struct config_loader {
     struct config *config;
@@ -66,6 +67,22 @@ int config_read_key(struct config_loader *l, const char *key, const char *writte
 
 /* The line of a key of the current section, 0 if it was not given. */
 unsigned config_key_line(const struct config_loader *l, const char *key);
+
+/* What the keys of a wire must be together. 0 or PE_CONFIG. */
+int config_end_wire(struct config_loader *l, struct config_output *output);
+
+/* The same of [host]'s https. */
+int config_end_https(struct config_loader *l, const struct config *config);
+
+/* Whether only this machine reaches the address. */
+bool config_is_loopback(const struct sockaddr_storage *address);
+
+/* Gives an output what it has not said of its connections itself. 0 or -ENOMEM. */
+int config_settle_egress(struct config_egress *of_output, const struct config_egress *of_host);
+
+void config_dispose_wire(struct config_wire *wire);
+void config_dispose_egress(struct config_egress *egress);
+void config_dispose_pair(struct config_pair *pair);
 
 /* A key of the current [output] that was given and does not apply to it: its name, or NULL. `*belongs` says
  * what it is for. */

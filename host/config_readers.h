@@ -1,5 +1,5 @@
-/* What config_keys.c, config_link_keys.c and config_store_keys.c share: how a key's value reaches its field.
- * Nothing else includes it. */
+/* What config_keys.c, config_link_keys.c, config_store_keys.c, config_wire_keys.c and config_egress_keys.c
+ * share: how a key's value reaches its field. Nothing else includes it. */
 #ifndef PURE_HOST_CONFIG_READERS_H
 #define PURE_HOST_CONFIG_READERS_H
 
@@ -8,13 +8,14 @@
 /* A value: as it stands in the file (which messages may quote, unless it is a secret) and what it stands for.
  */
 struct config_value {
+    const char *key; /* as it stands in the file */
     const char *written;
     char *text;
 };
 
 /* A reader leaves its field alone when it fails, and then has told why: 0 or PE_CONFIG. */
 struct config_key {
-    const char *name;
+    const char *name; /* up to a dot, if it has one: what follows there is up to the file, each once */
     int (*read)(struct config_loader *l, const struct config_key *key, void *field,
                 const struct config_value *value);
     size_t offset;     /* of the field in the section's structure */
@@ -54,5 +55,37 @@ int config_read_durability(struct config_loader *l, const struct config_key *key
                            const struct config_value *value);
 int config_read_keep(struct config_loader *l, const struct config_key *key, void *field,
                      const struct config_value *value);
+int config_read_sign(struct config_loader *l, const struct config_key *key, void *field,
+                     const struct config_value *value);
+int config_read_header(struct config_loader *l, const struct config_key *key, void *field,
+                       const struct config_value *value);
+int config_read_statuses(struct config_loader *l, const struct config_key *key, void *field,
+                         const struct config_value *value);
+int config_read_disable_after(struct config_loader *l, const struct config_key *key, void *field,
+                              const struct config_value *value);
+int config_read_on_disable(struct config_loader *l, const struct config_key *key, void *field,
+                           const struct config_value *value);
+int config_read_order_by(struct config_loader *l, const struct config_key *key, void *field,
+                         const struct config_value *value);
+int config_read_rate(struct config_loader *l, const struct config_key *key, void *field,
+                     const struct config_value *value);
+int config_read_proxy(struct config_loader *l, const struct config_key *key, void *field,
+                      const struct config_value *value);
+int config_read_allow(struct config_loader *l, const struct config_key *key, void *field,
+                      const struct config_value *value);
+int config_read_deny(struct config_loader *l, const struct config_key *key, void *field,
+                     const struct config_value *value);
+int config_read_ca(struct config_loader *l, const struct config_key *key, void *field,
+                   const struct config_value *value);
+int config_read_certificate(struct config_loader *l, const struct config_key *key, void *field,
+                            const struct config_value *value);
+int config_read_certificate_key(struct config_loader *l, const struct config_key *key, void *field,
+                                const struct config_value *value);
+int config_read_pins(struct config_loader *l, const struct config_key *key, void *field,
+                     const struct config_value *value);
+int config_read_https(struct config_loader *l, const struct config_key *key, void *field,
+                      const struct config_value *value);
+int config_read_https_ca(struct config_loader *l, const struct config_key *key, void *field,
+                         const struct config_value *value);
 
 #endif

@@ -84,6 +84,7 @@ static void output_defaults(struct config_output *output)
     output->backoff_min_ns = 100 * NS_PER_MS;
     output->backoff_max_ns = 60 * NS_PER_S;
     output->link_mtu = MTU_MAX;
+    output->wire.concurrency = 1;
 }
 
 static int check_output_name(struct config_loader *l, const char *app, const char *output)
@@ -348,13 +349,15 @@ static int end_output(struct config_loader *l, struct config_output *output)
         return PE_CONFIG;
     if (output->kind == OUTPUT_LINK && end_link(l, output) < 0)
         return PE_CONFIG;
+    if (config_end_wire(l, output) < 0)
+        return PE_CONFIG;
     if (end_output_sizes(l, output) < 0)
         return PE_CONFIG;
     end_output_disk(l, output);
     return end_output_strings(l, output);
 }
 
-static bool is_loopback(const struct sockaddr_storage *address)
+bool config_is_loopback(const struct sockaddr_storage *address)
 {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
@@ -370,8 +373,8 @@ static int end_host(struct config_loader *l, const struct config *config)
     if (config_key_line(l, "segment") > 0 && !config->store_path)
         return config_fail(l, config_key_line(l, "segment"),
                            "segment is for a store on disk: add store = DIRECTORY, or remove it");
-    if (is_loopback(&config->http_address) || config->token)
-        return 0;
+    if (config_is_loopback(&config->http_address) || config->token)
+        return config_end_https(l, config);
     return config_fail(l, config_key_line(l, "http"),
                        "http is reached from other machines: add token = file:PATH to [host], or listen on "
                        "127.0.0.1");

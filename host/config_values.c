@@ -216,21 +216,26 @@ static int from_directory(const char *directory, const char *name, const char *w
     return from_file(path, written, text, why, why_size);
 }
 
-static int from_credential(const char *name, const char *written, char **text, char *why, size_t why_size)
+/* Systemd's directory of credentials; NULL with a reason. */
+static const char *credentials_directory(const char *name, const char *written, char *why, size_t why_size)
 {
     const char *directory = getenv("CREDENTIALS_DIRECTORY");
-    if (!directory) {
+    if (!directory)
         snprintf(why, why_size,
                  "%s: $CREDENTIALS_DIRECTORY is not set: start the host as a systemd service "
                  "with LoadCredential=",
                  written);
-        return PE_CONFIG;
-    }
-    if (strchr(name, '/') || name[0] == '\0') {
+    else if (strchr(name, '/') || name[0] == '\0')
         snprintf(why, why_size, "%s: a credential has a name, not a path", written);
-        return PE_CONFIG;
-    }
-    return from_directory(directory, name, written, text, why, why_size);
+    else
+        return directory;
+    return NULL;
+}
+
+static int from_credential(const char *name, const char *written, char **text, char *why, size_t why_size)
+{
+    const char *directory = credentials_directory(name, written, why, why_size);
+    return directory ? from_directory(directory, name, written, text, why, why_size) : PE_CONFIG;
 }
 
 static int from_environment(const char *name, const char *written, char **text, char *why, size_t why_size)
@@ -249,6 +254,15 @@ static const char *after(const char *text, const char *prefix)
     return strncmp(text, prefix, size) == 0 ? text + size : NULL;
 }
 
+static int itself(const char *written, char **text, char *why, size_t why_size)
+{
+    *text = strdup(written);
+    if (*text)
+        return 0;
+    snprintf(why, why_size, "out of memory");
+    return PE_CONFIG;
+}
+
 int value_resolve(const char *written, const char *directory, char **text, char *why, size_t why_size)
 {
     const char *rest;
@@ -258,11 +272,21 @@ int value_resolve(const char *written, const char *directory, char **text, char 
         return from_environment(rest, written, text, why, why_size);
     if ((rest = after(written, "credential:")))
         return from_credential(rest, written, text, why, why_size);
-    *text = strdup(written);
-    if (*text)
-        return 0;
-    snprintf(why, why_size, "out of memory");
-    return PE_CONFIG;
+    return itself(written, text, why, why_size);
+}
+
+int value_resolve_path(const char *written, char **text, char *why, size_t why_size)
+{
+    const char *rest, *directory;
+    char path[4096];
+    if ((rest = after(written, "file:")))
+        return itself(rest, text, why, why_size);
+    if (!(rest = after(written, "credential:")))
+        return value_resolve(written, "", text, why, why_size);
+    if (!(directory = credentials_directory(rest, written, why, why_size)))
+        return PE_CONFIG;
+    snprintf(path, sizeof(path), "%s/%s", directory, rest);
+    return itself(path, text, why, why_size);
 }
 
 void value_dispose(char *text)

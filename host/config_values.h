@@ -42,6 +42,9 @@ void value_show_time(char *text, size_t size, uint64_t ns);
  * of; else PE_CONFIG with a reason that does not hold the value. */
 int value_resolve(const char *written, const char *directory, char **text, char *why, size_t why_size);
 
+/* The same of a value that is a path: file:PATH is PATH, credential:NAME the credential's path. */
+int value_resolve_path(const char *written, char **text, char *why, size_t why_size);
+
 /* `path` as seen from `directory`; *joined is allocated. 0; PE_CONFIG: no memory. */
 int value_path(const char *directory, const char *path, char **joined);
 

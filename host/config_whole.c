@@ -92,26 +92,88 @@ static void check_places_of_links(struct config_loader *l)
             check_place_of_link(l, &l->config->outputs[i]);
 }
 
-/* The line of the first link in or out; 0: there is none. */
-static unsigned first_link(const struct config *config)
+/* The line of the first key that needs this host's own: a link in or out, a sealed wire; 0: there is none. */
+static unsigned first_keyed(const struct config *config, const char **key)
 {
     unsigned line = config->link_line;
+    *key = "link";
     for (unsigned i = 0; i < config->output_count; i++) {
-        unsigned of_output = config->outputs[i].link_line;
-        if (of_output > 0 && (line == 0 || of_output < line))
+        const struct config_output *output = &config->outputs[i];
+        bool sealed = output->kind == OUTPUT_WIRE;
+        unsigned of_output = sealed ? output->link_key_line : output->link_line;
+        if (of_output > 0 && (line == 0 || of_output < line)) {
             line = of_output;
+            *key = sealed ? "key" : "link";
+        }
     }
     return line;
 }
 
 static void check_host_key(struct config_loader *l)
 {
-    unsigned line = first_link(l->config);
+    const char *key;
+    unsigned line = first_keyed(l->config, &key);
     if (line > 0 && !l->config->key_path && !l->config->key_text)
-        config_fail(
-            l, line,
-            "link: this host has no key: make one with 'pure-host key new FILE' and add key = FILE to "
-            "[host]");
+        config_fail(l, line,
+                    "%s: this host has no key: make one with 'pure-host key new FILE' and add key = FILE to "
+                    "[host]",
+                    key);
+}
+
+/* --- wires --- */
+
+static bool has_output(const struct config *config, const char *app, const char *name)
+{
+    for (unsigned i = 0; i < config->output_count; i++)
+        if (strcmp(config->outputs[i].app, app) == 0 && strcmp(config->outputs[i].output, name) == 0)
+            return true;
+    return false;
+}
+
+bool config_hears(const struct config *config, const struct config_output *output)
+{
+    for (unsigned i = 0; i < config->output_count; i++) {
+        const struct config_output *o = &config->outputs[i];
+        if (o->wire.on_disable && strcmp(o->app, output->app) == 0 &&
+            strcmp(o->wire.on_disable, output->output) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Where an output's end is told has to lead somewhere. */
+static void check_on_disable(struct config_loader *l, const struct config_output *output)
+{
+    const char *names[CONFIG_OUTPUTS_MAX], *name = output->wire.on_disable;
+    unsigned count = 0;
+    if (!name || has_output(l->config, output->app, name))
+        return;
+    for (unsigned i = 0; i < l->config->output_count; i++)
+        if (&l->config->outputs[i] != output && strcmp(l->config->outputs[i].app, output->app) == 0)
+            names[count++] = l->config->outputs[i].output;
+    const char *near = nearest_name(name, names, count);
+    if (near)
+        config_fail(l, output->wire.on_disable_line,
+                    "on_disable: there is no output '%s.%s': did you mean '%s'?", output->app, name, near);
+    else
+        config_fail(l, output->wire.on_disable_line,
+                    "on_disable: there is no output '%s.%s': add [output %s.%s]", output->app, name,
+                    output->app, name);
+}
+
+static void check_wires(struct config_loader *l)
+{
+    for (unsigned i = 0; i < l->config->output_count; i++)
+        check_on_disable(l, &l->config->outputs[i]);
+}
+
+static void settle_wires(struct config_loader *l)
+{
+    for (unsigned i = 0; i < l->config->output_count; i++) {
+        struct config_output *output = &l->config->outputs[i];
+        if (output->kind == OUTPUT_WIRE && config_settle_egress(&output->wire.egress, &l->config->egress) < 0)
+            config_fail_memory(l);
+    }
 }
 
 /* --- what has to be on disk --- */
@@ -157,9 +219,11 @@ void config_check_whole(struct config_loader *l)
     } else if (!l->skipped) {
         check_apps_of_outputs(l);
         check_apps_of_peers(l);
+        check_wires(l);
     }
     check_places_of_links(l);
     settle_durability(l->config);
+    settle_wires(l);
     if (!l->skipped && !l->host_failed) {
         check_host_key(l);
         check_store(l);

@@ -11,6 +11,7 @@
     64                   /* besides those of threads, wires and clients: the log, lookups, refusals, modules \
                           */
 #define FRONT_TASKS    2 /* besides one an app: the front's own, the log writer */
+#define FRONT_TIMERS   3 /* besides its own: the stop's, the end's, that of TLS files */
 #define JOURNAL_TASKS  2 /* of an owner's journal, besides one an app: its writer, its reader */
 #define JOURNAL_TIMERS 3 /* besides two an app: the writer's, the end's */
 #define LISTEN_TASKS   2 /* besides one an app: the listener's own, and of its inlets */
@@ -58,7 +59,8 @@ static int open_senders(struct host *h, char *why, size_t why_size)
         char name[16];
         snprintf(name, sizeof name, h->sender_count > 1 ? "pure-send-%u" : "pure-send", i % 1000);
         struct host_thread *t = &h->threads[1 + h->owner_count + i];
-        error = open_thread(h, t, name, wires + 2 * links + 1, wires + links + 2, why, why_size);
+        error =
+            open_thread(h, t, name, wires + 2 * links + 1, WIRE_TIMERS * wires + links + 2, why, why_size);
         if (error == 0)
             error = h->options.open_resolver(h->options.context, &t->loop, &h->resolvers[i]);
     }
@@ -76,8 +78,8 @@ static int open_threads(struct host *h, char *why, size_t why_size)
     h->resolvers = calloc(h->sender_count + 1, sizeof *h->resolvers);
     if (!h->threads || !h->resolvers)
         return -ENOMEM;
-    int error = open_thread(h, front_thread(h), "pure-front", c->app_count + FRONT_TASKS, front_timers(c) + 2,
-                            why, why_size);
+    int error = open_thread(h, front_thread(h), "pure-front", c->app_count + FRONT_TASKS,
+                            front_timers(c) + FRONT_TIMERS, why, why_size);
     for (unsigned i = 0; error == 0 && i < h->owner_count; i++) {
         char name[16];
         snprintf(name, sizeof name, "pure-own-%u", i % 1000);
@@ -190,6 +192,33 @@ static void tell_doubts(struct host *h)
     config_doubts(h->config, &(struct config_listener){.tell = tell_doubt, .context = h});
 }
 
+static bool has_key(const struct config *c)
+{
+    return c->key_path || c->key_text;
+}
+
+/* An output with a key goes to a host that is known by it: over a link, or sealed. Peers may come without a
+ * key of ours: then nothing of them is let in. */
+bool host_needs_key(const struct config *c)
+{
+    bool uses = c->link || (c->peer_count > 0 && has_key(c));
+    for (unsigned i = 0; i < c->output_count; i++)
+        uses |= c->outputs[i].link_key_line > 0;
+    return uses;
+}
+
+static int open_door(struct host *h)
+{
+    const struct noise_random random = host_random(h);
+    if (h->config->peer_count == 0 || !has_key(h->config))
+        return 0;
+    int error = sealed_door_init(&h->door, h->config, &h->registry, &h->key, &random, &front_thread(h)->log);
+    h->door_open = error == 0;
+    if (error == 0)
+        h->front.door = &h->door;
+    return error;
+}
+
 int host_open(struct host **host, const struct config *config, const struct host_options *options, char *why,
               size_t why_size)
 {
@@ -203,9 +232,10 @@ int host_open(struct host **host, const struct config *config, const struct host
     h->signal_fd = -1;
     h->log_pump.fd = -1;
     timer_init(&h->stop_timer, host_go_on_stopping);
+    host_tls_init(&h->tls);
     h->options.fill_random(h->options.context, h->epoch, sizeof h->epoch);
     int error = sodium_init() < 0 ? -ENOSYS : 0;
-    if (error == 0 && (config->link || host_count_outputs(config, OUTPUT_LINK) > 0))
+    if (error == 0 && host_needs_key(config))
         error = key_file_of_config(config, &h->key, why, why_size);
     if (error == 0)
         error = open_threads(h, why, why_size);
@@ -232,6 +262,8 @@ int host_open(struct host **host, const struct config *config, const struct host
             snprintf(why, why_size, "cannot listen on %s: %s", config->http, pure_error_text(error));
     }
     if (error == 0)
+        error = open_door(h);
+    if (error == 0)
         tell_doubts(h);
     if (error < 0 && !why[0])
         snprintf(why, why_size, "%s", pure_error_text(error));
@@ -255,10 +287,14 @@ void host_close(struct host *h)
     }
     if (h->front_open)
         front_dispose(&h->front);
+    if (h->door_open)
+        sealed_door_dispose(&h->door);
     if (h->log_writing)
         log_writer_dispose(&h->log_writer);
     host_dispose_listener(h);
     host_dispose_outlets(h);
+    host_dispose_kept(h);
+    host_tls_dispose(&h->tls);
     host_dispose_store(h);
     for (unsigned i = 0; i < h->app_count; i++) {
         owned_app_dispose(&h->apps[i]);

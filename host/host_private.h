@@ -1,14 +1,17 @@
-/* What the files of the host share: host.c joins it, host_outlets.c what leaves it and host_listen.c what
- * comes in over links; host_run.c runs and stops it, host_reload.c changes it. Private to them. */
+/* What the files of the host share: host.c joins it, host_outlets.c and host_wires.c what leaves it and
+ * host_listen.c what comes in over links; host_run.c runs and stops it, host_reload.c changes it. Private to
+ * them. */
 #ifndef PURE_HOST_HOST_PRIVATE_H
 #define PURE_HOST_HOST_PRIVATE_H
 
 #include "host/front.h"
 #include "host/host.h"
+#include "host/host_tls.h"
 #include "host/log_pump.h"
 #include "host/log_writer.h"
 #include "host/link_inlets.h"
 #include "host/owned_app.h"
+#include "host/sealed_door.h"
 #include "journal/reader.h"
 #include "journal/writer.h"
 #include "link/link.h"
@@ -19,6 +22,7 @@
 #include <sys/signalfd.h>
 
 struct host;
+struct host_kept;
 
 /* A thread and its loop. */
 struct host_thread {
@@ -68,8 +72,12 @@ struct host {
     unsigned app_count;
     bool *feeds; /* [from * app_count + to] */
     struct wire *wires;
+    _Atomic uint64_t *wire_digests; /* of what each is told (host_wire_digest) */
     unsigned wire_count;
     struct host_key key;
+    struct host_tls tls;
+    struct tls_current *https; /* of the front; NULL: it has none */
+    struct host_kept *kept;    /* what options of wires point to (host_wires.c) */
     struct link *links;
     unsigned link_count;
     struct link_outlet *link_outlets;
@@ -84,6 +92,8 @@ struct host {
     struct registry registry;
     struct front front;
     bool front_open;
+    struct sealed_door door; /* who may send sealed records */
+    bool door_open;
     struct log_writer log_writer;
     bool log_writing;
     struct log_pump log_pump; /* in host_run */
@@ -151,9 +161,21 @@ void host_dispose_outlets(struct host *h);
 int host_open_listener(struct host *h, char *why, size_t why_size);
 void host_dispose_listener(struct host *h);
 
-/* What the wire of this output is told; `source` (SOURCE_NAME_MAX + 1 bytes) is where its text lies. */
-void host_wire_options(struct host *h, const struct config_output *config, char *source,
-                       struct wire_options *options);
+/* What the wire of this output is told; `source` (SOURCE_NAME_MAX + 1 bytes) is where its text lies, the
+ * other texts are the configuration's. Its TLS context is there after the next look (host_tls.h). 0 or
+ * -ENOMEM. */
+int host_wire_options(struct host *h, const struct config_output *config, char *source,
+                      struct wire_options *options);
+/* A digest of what its wire is told, for a later start. */
+uint64_t host_wire_digest(const struct config_output *config);
+/* Whether the wires of both are told the same. */
+bool host_same_wire(const struct config_output *a, const struct config_output *b);
+void host_dispose_kept(struct host *h);
+/* The places of the TLS contexts of a wire and of the front. 0 or -ENOMEM. */
+int host_want_tls(struct host *h, const struct config_wire *wire, struct tls_current **current);
+int host_want_https(struct host *h);
+/* Whether anything in it needs the host's key. */
+bool host_needs_key(const struct config *config);
 
 /* The half of host_reload behind the file. `to` is on the heap and becomes the host's. */
 void host_take_config(struct host *h, struct config *to);

@@ -7,6 +7,7 @@
 #include "host/key_file.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <stdlib.h>
 
 static struct log *log_of(struct host *h)
@@ -44,18 +45,13 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool has_links(const struct config *c)
-{
-    return c->link || host_count_outputs(c, OUTPUT_LINK) > 0;
-}
-
 /* The file may have changed, whatever its name. One that the next start would not take is worth an error
  * now. */
 static void compare_key(struct host *h, const struct config *to, unsigned *waiting)
 {
     struct host_key key;
     char why[300];
-    if (!has_links(to))
+    if (!host_needs_key(to))
         return;
     if (key_file_of_config(to, &key, why, sizeof why) < 0) {
         log_line(log_of(h), LOG_ERROR,
@@ -65,6 +61,12 @@ static void compare_key(struct host *h, const struct config *to, unsigned *waiti
         waits_for_restart(h, waiting, "[host] key", "");
     }
     host_key_wipe(&key);
+}
+
+static bool same_https(const struct config_https *a, const struct config_https *b)
+{
+    return same_text(a->text, b->text) && same_text(a->ca, b->ca) &&
+           same_text(a->pair.certificate, b->pair.certificate) && same_text(a->pair.key, b->pair.key);
 }
 
 static void compare_host(struct host *h, const struct config *to, unsigned *waiting)
@@ -80,6 +82,8 @@ static void compare_host(struct host *h, const struct config *to, unsigned *wait
         waits_for_restart(h, waiting, "[host] connections", "");
     if (!same_text(from->link, to->link))
         waits_for_restart(h, waiting, "[host] link", "");
+    if (!same_https(&from->https, &to->https))
+        waits_for_restart(h, waiting, "[host] https", "");
     compare_key(h, to, waiting);
     if (!same_text(from->store_path, to->store_path))
         waits_for_restart(h, waiting, "[host] store", "");
@@ -174,7 +178,8 @@ static bool same_link(const struct config_output *a, const struct config_output 
 static bool joined_alike(const struct config_output *was, const struct config_output *is)
 {
     if (was->kind != is->kind || was->queue_bytes != is->queue_bytes || was->max_record != is->max_record ||
-        was->backlog_bytes != is->backlog_bytes || was->attempts != is->attempts || was->dead != is->dead)
+        was->backlog_bytes != is->backlog_bytes || was->attempts != is->attempts || was->dead != is->dead ||
+        !same_text(was->wire.on_disable, is->wire.on_disable))
         return false;
     switch (was->kind) {
     case OUTPUT_INNER:
@@ -203,22 +208,41 @@ static void compare_outputs(struct host *h, const struct config *to, unsigned *w
     }
 }
 
-static bool same_wire(const struct config_output *a, const struct config_output *b)
-{
-    return same_text(a->url_text, b->url_text) && a->mode == b->mode && same_text(a->event, b->event) &&
-           same_text(a->target_app, b->target_app) && same_text(a->token, b->token) &&
-           same_text(a->content_type, b->content_type) && a->batch_bytes == b->batch_bytes &&
-           a->batch_records == b->batch_records && a->progress_ns == b->progress_ns &&
-           a->reply_ns == b->reply_ns && a->total_ns == b->total_ns &&
-           a->backoff_min_ns == b->backoff_min_ns && a->backoff_max_ns == b->backoff_max_ns;
-}
-
+/* What a command has disabled stays so as long as it is not configured anew. */
 static bool disabled(struct wire *wire)
 {
+    if (atomic_load_explicit(&wire->outlet.report.error, memory_order_relaxed) == PE_OUTPUT_OFF)
+        return false;
     return atomic_load_explicit(&wire->outlet.report.state, memory_order_relaxed) == OUTLET_DISABLED;
 }
 
-/* Wires whose options differ from those in force, or that a 410 has disabled: configured anew, they are tried
+static int change_wire(struct host *h, struct wire *wire, const struct config_output *to)
+{
+    char source[SOURCE_NAME_MAX + 1];
+    struct wire_options options;
+    int error = host_wire_options(h, to, source, &options);
+    if (error == 0)
+        error = wire_change(wire, &options);
+    sodium_memzero(&options, sizeof options);
+    if (error < 0)
+        log_line(log_of(h), LOG_ERROR, "reload: output %s.%s stays as it was: %s", wire->outlet.app,
+                 wire->outlet.output, pure_error_text(error));
+    return error;
+}
+
+/* The files of TLS that the new configuration names are read before a wire needs them. */
+static void want_files(struct host *h, const struct config *to)
+{
+    struct tls_current *current;
+    for (unsigned i = 0; i < to->output_count; i++) {
+        const struct config_output *o = &to->outputs[i];
+        if (o->kind == OUTPUT_WIRE && o->url.tls)
+            host_want_tls(h, &o->wire, &current);
+    }
+    host_tls_look_and_tell(&h->tls, log_of(h));
+}
+
+/* Wires whose options differ from those in force, or that are disabled: configured anew, they are tried
  * again. */
 static unsigned change_wires(struct host *h, const struct config *to)
 {
@@ -228,16 +252,12 @@ static unsigned change_wires(struct host *h, const struct config *to)
         struct wire *wire = &h->wires[i];
         const struct config_output like = {.app = wire->outlet.app, .output = wire->outlet.output};
         const struct config_output *was = find_output(from, &like), *is = find_output(to, &like);
-        if (!is || is->kind != OUTPUT_WIRE || (was && same_wire(was, is) && !disabled(wire)))
+        if (!is || is->kind != OUTPUT_WIRE || (was && host_same_wire(was, is) && !disabled(wire)))
             continue;
-        char source[SOURCE_NAME_MAX + 1];
-        struct wire_options options;
-        host_wire_options(h, is, source, &options);
-        int error = wire_change(wire, &options);
-        if (error < 0)
-            log_line(log_of(h), LOG_ERROR, "reload: output %s.%s stays as it was: %s", wire->outlet.app,
-                     wire->outlet.output, pure_error_text(error));
-        changed += error == 0;
+        if (change_wire(h, wire, is) < 0)
+            continue;
+        h->wire_digests[i] = host_wire_digest(is);
+        changed++;
     }
     return changed;
 }
@@ -260,6 +280,7 @@ void host_take_config(struct host *h, struct config *to)
     compare_apps(h, to, &waiting);
     compare_outputs(h, to, &waiting);
     compare_peers(h, to, &waiting);
+    want_files(h, to);
     unsigned changed = change_wires(h, to);
     take(h, to);
     log_line(log_of(h), LOG_NOTICE, "reload: done; %u wires changed, %u changes wait for a restart", changed,

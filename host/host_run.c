@@ -250,7 +250,7 @@ static int start_threads(struct host *h)
 /* Joins those that have ended. How many have not? */
 static unsigned join_threads(struct host *h)
 {
-    unsigned left = 0;
+    unsigned left = !host_tls_idle(&h->tls);
     for (unsigned i = 1; i < h->thread_count; i++) {
         struct host_thread *t = &h->threads[i];
         t->started = t->started && pthread_tryjoin_np(t->thread, NULL) != 0;
@@ -262,6 +262,7 @@ static unsigned join_threads(struct host *h)
 /* Whether all ended. One that an app or a disk holds does not; it is waited for no longer than THREADS_NS. */
 static bool stop_threads(struct host *h)
 {
+    host_tls_stop(&h->tls);
     struct io *io = front_thread(h)->io;
     for (unsigned i = 1; i < h->thread_count; i++) {
         struct host_thread *t = &h->threads[i];
@@ -356,8 +357,8 @@ int host_run(struct host *h)
     finish_log(h);
     if (held)
         _exit(1); /* the thread stands on the host's memory and the module's code */
-    if (!written)
-        _exit(error < 0); /* so does what the kernel still has to write */
+    if (!written || !host_tls_idle(&h->tls))
+        _exit(error < 0); /* so do what the kernel still has to write, and who reads files */
     return error;
 }
 

@@ -20,7 +20,7 @@ struct tls_options {
     uint8_t pins[TLS_PINS_MAX][TLS_PIN_BYTES]; /* SHA-256 of a SubjectPublicKeyInfo, one of which has to be */
     unsigned pin_count;                        /* in the verified chain; 0: any */
     bool server;
-    bool aes_first; /* AES is accelerated: its suites come before ChaCha20's */
+    bool aes_first; /* AES-256's suites come before ChaCha20's: tls_aes_accelerated (tls/accelerate.h) */
 };
 
 struct tls_context; /* counts its holders, from any thread */
@@ -42,9 +42,13 @@ struct tls_context *tls_current_take(struct tls_current *current);
 /* `context` passes to `current`; the one before is dropped once nobody is taking it. */
 void tls_current_replace(struct tls_current *current, struct tls_context *context);
 
-/* The sessions of one destination, to be resumed: kept by its wire, on one thread. */
+/* The session of one destination, to be resumed: kept by its wire, on one thread. It is of zeros at first,
+ * and outlives the connections that were given it. What it holds is used only under the context and for the
+ * name that it was made under, and not after the server's certificate has expired: resuming asks for no
+ * certificate. */
+struct tls_kept_session;
 struct tls_session {
-    void *kept; /* WOLFSSL_SESSION; NULL: none */
+    struct tls_kept_session *kept; /* private; NULL: none */
 };
 void tls_session_dispose(struct tls_session *session);
 

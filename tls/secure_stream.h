@@ -25,7 +25,16 @@ struct secure_stream {
     const struct stream_events *events;
     struct tls_engine *engine; /* NULL: plain */
     bool cut;                  /* ended without close_notify: what has no end of its own may be cut off */
-    /* The rest is private; see secure_stream.c. */
+    /* The rest is private, and means something once TLS is on. */
+    struct iovec parts[IO_SEND_PARTS];
+    unsigned part, part_count; /* parts[part, part_count) are not in records yet */
+    size_t sealed;             /* plain bytes in the record that is on its way */
+    size_t mark;               /* bytes that the kernel has to take until that record is with it */
+    int failure;               /* `failed` with it, once the alert is out; 0: none */
+    bool reading;              /* what the caller wants */
+    bool established;          /* `connected` was called after secure_start */
+    bool over;                 /* `ended` or `failed` was called: no further event of the peer's */
+    bool shutting, shut;       /* our half ends when the output is out; it does */
 };
 
 /* As stream_init, stream_connect, stream_read, stream_send, stream_shutdown, stream_close. */
@@ -38,6 +47,9 @@ bool secure_sending(const struct secure_stream *s);
 void secure_shutdown(struct secure_stream *s); /* with close_notify */
 void secure_close(struct secure_stream *s);    /* close_notify if it can go at once */
 
+/* Its io is disposed of, and nothing of it completes any more: gives its memory back, without `closed`. */
+void secure_abandon(struct secure_stream *s);
+
 /* The connected stream, on which nothing is under way, is secured from now on; it reads by itself.
  *   client: `name` is the host in ASCII (SNI, and what the certificate has to be for; an address literal has
  *   no SNI); `session` (may be NULL) is looked at for one to resume, and gets the new ones.
@@ -45,5 +57,8 @@ void secure_close(struct secure_stream *s);    /* close_notify if it can go at o
  * The context is held until the stream is closed. 0 or a negative errno: nothing has changed. */
 int secure_start(struct secure_stream *s, struct tls_context *context, const char *name,
                  struct tls_session *session);
+
+/* After `failed`: what more there is to say, for people, in printable ASCII; "" if nothing. */
+const char *secure_detail(const struct secure_stream *s);
 
 #endif

@@ -40,24 +40,37 @@ static void put_line(uint8_t *to, struct span record)
     to[record.size] = '\n';
 }
 
-struct batch batch_lines(const struct record_queue *q, struct stream_position from,
-                         const struct batch_limits *limits, uint8_t *lines)
+struct batch batch_of_lines(const struct record_queue *q, struct stream_position from,
+                            const struct batch_limits *limits)
 {
     struct span rest = record_queue_span(q, from.bytes), record;
     const uint8_t *at = rest.data, *end = rest.data + rest.size;
-    size_t size = 0;
-    uint64_t records = 0;
+    uint64_t size = 0, records = 0;
     while (records < limits->records) {
         size_t framed = record_get(at, end, &record);
         if (framed == 0 || (records > 0 && size + record.size + 1 > limits->bytes))
             break;
-        put_line(lines + size, record);
         size += record.size + 1;
         at += framed;
         records++;
     }
     assert(records > 0);
     struct batch batch = batch_to(q, from, (uint64_t)(at - rest.data), records);
-    batch.body = span_of(lines, size);
+    batch.body = span_of(NULL, 0);
     return batch;
+}
+
+void batch_write_lines(const struct record_queue *q, struct batch *batch, uint8_t *lines)
+{
+    struct span rest = record_queue_span(q, batch->start.bytes), record;
+    const uint8_t *at = rest.data, *end = rest.data + (batch->end.bytes - batch->start.bytes);
+    size_t size = 0;
+    while (at < end) {
+        size_t framed = record_get(at, end, &record);
+        assert(framed > 0);
+        put_line(lines + size, record);
+        size += record.size + 1;
+        at += framed;
+    }
+    batch->body = span_of(lines, size);
 }

@@ -29,9 +29,13 @@ struct batch batch_framed(const struct record_queue *q, struct stream_position f
 /* One record, bare. */
 struct batch batch_single(const struct record_queue *q, struct stream_position from);
 
-/* Records as lines: a copy in `lines` (at least max(limits->bytes, the largest record + 1) bytes), each
- * record followed by LF. A CR or LF within a record becomes a space: in JSON it can only be white space. */
-struct batch batch_lines(const struct record_queue *q, struct stream_position from,
-                         const struct batch_limits *limits, uint8_t *lines);
+/* Records that will be lines: without a body yet, of which `limits` speak. */
+struct batch batch_of_lines(const struct record_queue *q, struct stream_position from,
+                            const struct batch_limits *limits);
+
+/* The body of the records [batch->start, batch->end) as lines: a copy in `lines` (at least max(the bytes that
+ * it was limited to, the largest record + 1) bytes), each record followed by LF. A CR or LF within a record
+ * becomes a space: in JSON it can only be white space. */
+void batch_write_lines(const struct record_queue *q, struct batch *batch, uint8_t *lines);
 
 #endif

@@ -49,7 +49,7 @@ static void looked_up(struct resolver_request *request, int error)
         lookup_failed(d, error < 0 ? error : PE_NAME_NOT_FOUND);
         return;
     }
-    addresses_learn(&d->addresses, request->addresses, request->count, d->loop->now_ns);
+    addresses_learn(&d->addresses, request, d->loop->now_ns);
     if (d->latest.len > 0)
         prefer(d, &d->latest);
     answer(d, 0);
@@ -85,6 +85,7 @@ void destination_wait(struct destination *d, struct destination_waiter *waiter, 
     if (!first)
         return;
     timer_set(&d->loop->timers, &d->timer, now_ns + d->progress_ns);
+    d->name.doubted = d->addresses.stale;
     d->resolver->lookup(d->resolver, &d->name);
 }
 
@@ -204,10 +205,16 @@ void destination_init(struct destination *d, const struct wire_options *o, struc
         d->connect_size = strlen(d->connect);
 }
 
+void destination_abandon(struct destination *d)
+{
+    timer_unset(&d->loop->timers, &d->timer);
+    free(d->connect);
+    d->connect = NULL;
+}
+
 void destination_dispose(struct destination *d)
 {
     assert(!d->waiters);
     stop_lookup(d);
-    free(d->connect);
-    d->connect = NULL;
+    destination_abandon(d);
 }

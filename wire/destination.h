@@ -48,6 +48,9 @@ void destination_init(struct destination *d, const struct wire_options *options,
 /* Nothing of it is looked up any more; its dials have ended. */
 void destination_dispose(struct destination *d);
 
+/* The same when its loop's io and its resolver have been disposed of. */
+void destination_abandon(struct destination *d);
+
 /* The connection that was made of it turned out well (it carried a reply), or badly before it carried one:
  * the next dial begins with the next address, after a lookup. A dial that failed says so itself. */
 void destination_worked(struct destination *d);

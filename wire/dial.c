@@ -364,3 +364,11 @@ void dial_stop(struct dial *dial)
     dial->text[0] = '\0';
     end(dial, PE_STOPPING);
 }
+
+void dial_abandon(struct dial *dial)
+{
+    timer_unset(&dial->destination->loop->timers, &dial->timer);
+    free(dial->tunnel);
+    dial->tunnel = NULL;
+    dial->phase = DIAL_IDLE;
+}

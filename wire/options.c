@@ -2,6 +2,7 @@
 
 #include "wire/connection.h"
 #include "wire/http_class.h"
+#include "wire/sealing.h"
 #include "wire/signature.h"
 #include "wire/template.h"
 
@@ -141,7 +142,7 @@ static const char *check_pure(const struct wire_options *o)
         return "headers are for modes webhook and batch only";
     if (o->gzip != 0)
         return "bodies are compressed in modes webhook and batch only";
-    return NULL;
+    return o->seal_to ? sealing_check(o) : NULL;
 }
 
 static const char *check_sizes(const struct wire_options *o)
@@ -150,6 +151,10 @@ static const char *check_sizes(const struct wire_options *o)
         return "the gzip level is 1 to 9, or 0 for none";
     if (o->pipeline > CONNECTION_PIPELINE_MAX || (o->pipeline > 1 && o->mode != WIRE_PURE))
         return "requests can be pipelined in mode pure only, at most 8";
+    if (o->concurrency > WIRE_CONCURRENCY_MAX || (o->concurrency > 1 && o->mode != WIRE_WEBHOOK))
+        return "requests go side by side in mode webhook only, at most 64";
+    if (o->order_by && (!*o->order_by || strlen(o->order_by) > WIRE_MEMBER_MAX))
+        return "the name of the member to order by has 1 to 128 bytes";
     if (o->batch_bytes == 0 || o->progress_ns == 0 || o->reply_ns == 0 || o->total_ns == 0 ||
         o->backoff_min_ns == 0)
         return "sizes and times have to be above 0";
@@ -158,8 +163,8 @@ static const char *check_sizes(const struct wire_options *o)
 
 static const char *check_destination(const struct wire_options *o)
 {
-    if (o->url.tls)
-        return "https is not supported by this wire";
+    if (o->url.tls && !o->tls)
+        return "https needs to know whom to trust";
     if (o->proxied && o->proxy.url.tls)
         return "a proxy is spoken to by http only";
     return NULL;

@@ -1,266 +1,131 @@
 #include "wire/wire.h"
 
-#include "wire/delivery.h"
-
 #include <errno.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct wire *wire_of_stream(struct stream *s)
-{
-    return container_of(s, struct wire, stream);
-}
+_Static_assert(WIRE_CONCURRENCY_MAX <= 64, "sets of lanes are 64 bits");
+
+static const struct wire_ways numbered_ways = {
+    .look = numbered_look,
+    .go_on = numbered_go_on,
+    .answered = numbered_answered,
+    .closed = numbered_closed,
+    .rewind = numbered_rewind,
+    .settle_dead = numbered_settle_dead,
+    .due_ns = numbered_due_ns,
+};
+
+static const struct wire_ways posting_ways = {
+    .look = posting_look,
+    .go_on = posting_go_on,
+    .answered = posting_answered,
+    .closed = posting_closed,
+    .rewind = posting_rewind,
+    .settle_dead = posting_settle_dead,
+    .due_ns = posting_due_ns,
+};
 
 static void want(struct wire *w)
 {
     loop_want(w->loop, &w->task);
 }
 
-static uint64_t now(const struct wire *w)
+/* Calls `call` for each lane of `set`. */
+static void each_lane(struct wire *w, uint64_t now_ns, uint64_t set,
+                      void (*call)(struct wire *w, uint64_t now_ns, struct lane *lane))
 {
-    return w->loop->now_ns; /* of the wait's end, also in the callbacks of its completions */
+    for (; set; set &= set - 1)
+        call(w, now_ns, w->lanes[__builtin_ctzll(set)]);
 }
 
-/* Sets the timer only if it would come too late. Deadlines mostly move away from us, request by request; one
- * that fires too early just has a round look. */
-static void arm(struct wire *w, uint64_t now_ns)
+static uint64_t all_lanes(const struct wire *w)
 {
-    uint64_t due_ns = connection_deadline_ns(&w->connection);
-    if (w->rest_until_ns > now_ns && !w->disabled)
-        due_ns = min_u64(due_ns, w->rest_until_ns);
-    if (w->looking_up)
-        due_ns = min_u64(due_ns, w->lookup_since_ns + w->connection.limits.progress_ns);
+    uint64_t set = 0;
+    for (unsigned n = 0; n < w->concurrency; n++)
+        set |= (uint64_t)(w->lanes[n] != NULL) << n;
+    return set;
+}
+
+static bool all_gone(const struct wire *w)
+{
+    for (unsigned n = 0; n < w->concurrency; n++) {
+        if (w->lanes[n] && !lane_gone(w->lanes[n]))
+            return false;
+    }
+    return true;
+}
+
+/* --- time: the timer is set only if it would come too late. Deadlines mostly move away from us, request by
+ * request; one that fires too early just has a round look at every lane, which sets it anew --- */
+
+static void arm(struct wire *w, uint64_t due_ns)
+{
     if (due_ns < w->timer.due_ns)
         timer_set(&w->loop->timers, &w->timer, due_ns);
+}
+
+static void arm_lane(struct wire *w, uint64_t now_ns, struct lane *lane)
+{
+    (void)now_ns;
+    arm(w, lane_due_ns(lane));
+}
+
+/* What is past was acted on in this round, or waits for something else. */
+static void arm_later(struct wire *w, uint64_t now_ns, uint64_t due_ns)
+{
+    if (due_ns > now_ns)
+        arm(w, due_ns);
 }
 
 static void timer_fired(struct timer *timer, uint64_t now_ns)
 {
     (void)now_ns;
-    want(container_of(timer, struct wire, timer));
-}
-
-/* --- the stream's events: told to the connection, acted on in the next round, when all completions of the
- * batch are in --- */
-
-static void stream_connected(struct stream *s)
-{
-    struct wire *w = wire_of_stream(s);
-    connection_connected(&w->connection, now(w));
-    stream_read(s, true);
+    struct wire *w = container_of(timer, struct wire, timer);
+    w->stirred = all_lanes(w);
     want(w);
 }
 
-static void stream_data(struct stream *s, const uint8_t *bytes, size_t size)
+/* --- lanes --- */
+
+static struct wire *wire_of(struct lane *lane)
 {
-    struct wire *w = wire_of_stream(s);
-    connection_received(&w->connection, now(w), span_of(bytes, size));
+    return container_of(lane->shared, struct wire, shared);
+}
+
+static void lane_stirred(struct lane *lane)
+{
+    struct wire *w = wire_of(lane);
+    w->stirred |= UINT64_C(1) << lane->index;
     want(w);
 }
 
-static void stream_ended(struct stream *s)
+static void lane_due(struct lane *lane)
 {
-    struct wire *w = wire_of_stream(s);
-    connection_ended(&w->connection);
-    want(w);
+    arm(wire_of(lane), lane_due_ns(lane));
 }
 
-static void stream_sent(struct stream *s, size_t size, bool all)
+struct lane *wire_lane(struct wire *w, unsigned n)
 {
-    (void)all;
-    struct wire *w = wire_of_stream(s);
-    uint64_t now_ns = now(w);
-    connection_sent(&w->connection, now_ns, size);
-    arm(w, now_ns);
-    if (connection_ready(&w->connection))
-        want(w);
+    if (!w->lanes[n] && (w->lanes[n] = malloc(sizeof *w->lanes[n])))
+        lane_init(w->lanes[n], &w->shared, n);
+    return w->lanes[n];
 }
 
-static void stream_failed(struct stream *s, int error)
+uint64_t wire_send(struct wire *w, uint64_t now_ns, struct lane *lane, const struct request_numbers *numbers,
+                   const struct request_body *body, struct span bytes)
 {
-    struct wire *w = wire_of_stream(s);
-    connection_failed(&w->connection, error);
-    want(w);
+    size_t head_size = request_write(&w->request, numbers, body, lane->head, w->shared.head_room);
+    return wire_send_made(w, now_ns, lane, head_size, bytes);
 }
 
-static void stream_closed(struct stream *s)
+uint64_t wire_send_made(struct wire *w, uint64_t now_ns, struct lane *lane, size_t head_size,
+                        struct span bytes)
 {
-    struct wire *w = wire_of_stream(s);
-    connection_closed(&w->connection);
-    want(w);
-}
-
-static const struct stream_events stream_events = {
-    .connected = stream_connected,
-    .data = stream_data,
-    .ended = stream_ended,
-    .sent = stream_sent,
-    .failed = stream_failed,
-    .closed = stream_closed,
-};
-
-/* --- names --- */
-
-static void lookup_failed(struct wire *w, uint64_t now_ns, int error)
-{
-    if (w->addresses.count > 0)
-        addresses_keep(&w->addresses, now_ns);
-    else
-        delivery_failed(w, now_ns, error, NULL);
-}
-
-static void looked_up(struct resolver_request *request, int error)
-{
-    struct wire *w = container_of(request, struct wire, name);
-    uint64_t now_ns = now(w);
-    w->looking_up = false;
-    if (error == 0 && request->count > 0)
-        addresses_learn(&w->addresses, request->addresses, request->count, now_ns);
-    else
-        lookup_failed(w, now_ns, error < 0 ? error : PE_NAME_NOT_FOUND);
-    want(w);
-}
-
-static void look_up(struct wire *w, uint64_t now_ns)
-{
-    w->looking_up = true;
-    w->lookup_since_ns = now_ns;
-    w->resolver->lookup(w->resolver, &w->name);
-}
-
-static void stop_looking_up(struct wire *w)
-{
-    if (!w->looking_up)
-        return;
-    w->looking_up = false;
-    w->resolver->cancel(w->resolver, &w->name);
-}
-
-static void check_lookup(struct wire *w, uint64_t now_ns)
-{
-    if (!w->looking_up || now_ns < w->lookup_since_ns + w->connection.limits.progress_ns)
-        return;
-    stop_looking_up(w);
-    lookup_failed(w, now_ns, PE_NAME_FAILED);
-}
-
-/* --- connecting and sending --- */
-
-static void start_connecting(struct wire *w, uint64_t now_ns)
-{
-    const struct resolver_address *to = addresses_current(&w->addresses);
-    struct io_socket_options options = {.user_timeout_ms = w->user_timeout_ms};
-    stream_init(&w->stream, w->loop->io, &stream_events, -1);
-    int error = stream_connect(&w->stream, (const struct sockaddr *)&to->address, to->len, &options);
-    if (error < 0) {
-        addresses_failed(&w->addresses); /* its family may be what this system has not got */
-        delivery_failed(w, now_ns, error, NULL);
-        return;
-    }
-    connection_connect(&w->connection, now_ns);
-}
-
-/* A batch that was sent before is made of the same records again, so that its id stays true of it. */
-static struct batch_limits lines_limits(const struct wire *w)
-{
-    if (w->promised.bytes <= w->next.bytes)
-        return delivery_limits(w);
-    return (struct batch_limits){.bytes = w->lines_size, .records = w->promised.records - w->next.records};
-}
-
-static int next_batch(struct wire *w, struct batch *batch)
-{
-    const struct record_queue *q = &w->outlet.queue;
-    if (w->mode == WIRE_PURE) {
-        struct batch_limits limits = delivery_limits(w);
-        *batch = batch_framed(q, w->next, &limits);
-    } else if (w->mode == WIRE_WEBHOOK) {
-        *batch = batch_single(q, w->next);
-    } else {
-        if (!w->lines && !(w->lines = malloc(w->lines_size)))
-            return -ENOMEM;
-        struct batch_limits limits = lines_limits(w);
-        *batch = batch_lines(q, w->next, &limits, w->lines);
-        w->promised = batch->end;
-    }
-    return 0;
-}
-
-static void send_head_and_body(struct wire *w, uint64_t now_ns, const struct batch *batch, bool question)
-{
-    struct request_numbers numbers = {.first = batch->start.records + 1,
-                                      .count = batch_count(batch),
-                                      .base = outlet_base(&w->outlet),
-                                      .sent = w->outlet.contact.reach,
-                                      .attempt = w->failures + 1};
-    if (w->mode != WIRE_PURE)
-        numbers.wall_s = io_wall_ms(w->loop->io) / 1000;
-    struct request_body body = {.content = batch->body, .bytes = batch->body.size};
-    size_t head_size = request_write(&w->request, &numbers, &body, w->head, request_room(&w->request));
-    uint64_t number = connection_begin(&w->connection, now_ns, head_size + batch->body.size);
-    w->flights[number % CONNECTION_PIPELINE_MAX] = (struct wire_flight){*batch, w->series, question};
+    w->round |= UINT64_C(1) << lane->index;
     counter_add(&w->outlet.report.requests, 1);
-    struct iovec parts[] = {{w->head, head_size}, {(void *)batch->body.data, batch->body.size}};
-    stream_send(&w->stream, parts, batch->body.size > 0 ? 2 : 1);
-}
-
-static void send_question(struct wire *w, uint64_t now_ns)
-{
-    struct batch none = {.start = w->next, .end = w->next};
-    w->asking = true;
-    send_head_and_body(w, now_ns, &none, true);
-}
-
-static void send_records(struct wire *w, uint64_t now_ns)
-{
-    struct batch batch;
-    int error = next_batch(w, &batch);
-    if (error < 0) {
-        delivery_failed(w, now_ns, error, NULL);
-        return;
-    }
-    send_head_and_body(w, now_ns, &batch, false);
-    w->next = batch.end;
-    w->sent_records = max_u64(w->sent_records, batch.end.records);
-}
-
-/* What is published, with `next` at or behind `freed`. Numbers that were lost are passed over. */
-static void look(struct wire *w)
-{
-    outlet_look(&w->outlet);
-    if (w->next.bytes <= w->outlet.queue.freed.bytes)
-        w->next = w->outlet.queue.freed;
-}
-
-static bool waiting_records(struct wire *w)
-{
-    return w->outlet.queue.published_seen.bytes > w->next.bytes && !delivery_asking(w);
-}
-
-/* Whether records have to wait for what the receiver, and then the owner, says. */
-static bool unclear(const struct wire *w)
-{
-    return w->mode == WIRE_PURE && !outlet_may_send(&w->outlet);
-}
-
-static bool may_send(const struct wire *w)
-{
-    return !unclear(w) || (outlet_contact(&w->outlet) == OUTLET_ASKING && !w->asking);
-}
-
-static void go_on(struct wire *w, uint64_t now_ns)
-{
-    struct connection *c = &w->connection;
-    if (w->looking_up || now_ns < w->rest_until_ns || !waiting_records(w) || !may_send(w))
-        return;
-    if (c->phase == CONNECTION_NONE && addresses_lookup_due(&w->addresses, now_ns))
-        look_up(w, now_ns);
-    else if (c->phase == CONNECTION_NONE)
-        start_connecting(w, now_ns);
-    else if (connection_ready(c) && unclear(w))
-        send_question(w, now_ns);
-    else if (connection_ready(c))
-        send_records(w, now_ns);
+    return lane_send(lane, now_ns, head_size, bytes);
 }
 
 /* --- the round --- */
@@ -270,127 +135,275 @@ static bool changing(const struct wire *w)
     return atomic_load_explicit(&w->change, memory_order_relaxed) != NULL;
 }
 
-static void settle_answers(struct wire *w, uint64_t now_ns)
+static bool quiet(const struct wire *w)
+{
+    return w->stopping || w->delivery.disabled || changing(w);
+}
+
+static void tick(struct wire *w, uint64_t now_ns, struct lane *lane)
+{
+    (void)w;
+    connection_tick(&lane->connection, now_ns);
+}
+
+static void settle_answers(struct wire *w, uint64_t now_ns, struct lane *lane)
 {
     uint64_t number;
     const struct answer *answer;
-    while (connection_take(&w->connection, &number, &answer))
-        delivery_answered(w, now_ns, &w->flights[number % CONNECTION_PIPELINE_MAX], answer);
-}
-
-/* The connection is gone and its answers are settled. What has none goes again: at once if a reused
- * connection just was not there any more, else as a failure, unless an answer before was the failure. A
- * connection that never carried an answer is a failure, whatever ended it. */
-static void settle_closed(struct wire *w, uint64_t now_ns)
-{
-    struct connection *c = &w->connection;
-    const struct wire_flight *oldest = &w->flights[c->answered % CONNECTION_PIPELINE_MAX];
-    bool unanswered = connection_unanswered(c) && oldest->series == w->series;
-    bool useless = c->begun == 0;
-    bool failed = useless || (unanswered && !connection_go_again(c));
-    if (unanswered)
-        delivery_rewind(w);
-    if (failed && !w->stopping && !w->disabled && !changing(w)) {
-        addresses_failed(&w->addresses);
-        delivery_failed(w, now_ns, c->error, NULL);
+    while (connection_take(&lane->connection, &number, &answer)) {
+        if (number == 0)
+            destination_worked(&w->destination);
+        w->ways->answered(w, now_ns, lane, number, answer);
     }
-    w->asking = false;
-    connection_clear(c);
 }
 
-static void set_options(struct wire *w, const struct wire_options *o);
-
-/* There is no connection, so nothing of the old request is in use. */
-static void take_change(struct wire *w)
+/* The connection is gone and its answers are settled. */
+static void settle_closed(struct wire *w, uint64_t now_ns, struct lane *lane)
 {
-    struct wire_change *change = atomic_exchange(&w->change, NULL);
-    stop_looking_up(w);
-    request_dispose(&w->request);
-    free(w->head);
-    w->request = change->request;
-    w->head = change->head;
-    request_set_epoch(&w->request, w->epoch);
-    set_options(w, &change->options);
-    free(change);
-    w->disabled = false;
-    w->failures = 0;
-    w->rest_until_ns = 0;
-    outlet_report(&w->outlet, OUTLET_OK, 0, "", io_wall_ms(w->loop->io));
+    if (lane->connection.phase != CONNECTION_CLOSED)
+        return;
+    bool failed = w->ways->closed(w, now_ns, lane);
+    if (failed && !lane->leaving && !quiet(w)) {
+        if (lane->made)
+            destination_failed(&w->destination);
+        delivery_failed(w, now_ns, lane->connection.error, NULL, lane->detail);
+    }
+    lane_clear(lane);
 }
+
+/* Ends what is to be ended. A wire that makes no more tries waits for the answers that are on their way. */
+static void see_end(struct wire *w, uint64_t now_ns, struct lane *lane)
+{
+    if (lane->connection.ending || w->stopping)
+        lane_close(lane);
+    else if (lane_tired(lane, now_ns) || (quiet(w) && (lane_idle(lane) || lane_opening(lane))))
+        lane_leave(lane);
+}
+
+static void hurry(struct wire *w, uint64_t now_ns)
+{
+    uint64_t until_ns = now_ns + DELIVERY_HURRIED_REST_NS;
+    w->delivery.rest_until_ns = min_u64(w->delivery.rest_until_ns, until_ns);
+    slots_hurry(&w->posting.slots, until_ns);
+}
+
+static void take_change(struct wire *w);
 
 static bool run(struct task *task, uint64_t now_ns)
 {
     struct wire *w = container_of(task, struct wire, task);
-    struct connection *c = &w->connection;
-    connection_tick(c, now_ns);
-    check_lookup(w, now_ns);
-    if (atomic_load_explicit(&w->hurried, memory_order_relaxed))
-        w->rest_until_ns = min_u64(w->rest_until_ns, now_ns + DELIVERY_HURRIED_REST_NS);
-    settle_answers(w, now_ns);
-    delivery_settle_dead(w);
-    delivery_settle_contact(w);
-    look(w);
-    if (c->phase == CONNECTION_CLOSED)
-        settle_closed(w, now_ns);
-    if (changing(w) && c->phase == CONNECTION_NONE)
+    w->round = w->stirred;
+    w->stirred = 0;
+    each_lane(w, now_ns, w->round, tick);
+    if (wire_hurried(w))
+        hurry(w, now_ns);
+    each_lane(w, now_ns, w->round, settle_answers);
+    delivery_see_want(w);
+    w->ways->settle_dead(w);
+    numbered_settle_contact(w);
+    w->ways->look(w, now_ns);
+    each_lane(w, now_ns, w->round, settle_closed);
+    if (changing(w) && all_gone(w))
         take_change(w);
-    bool quiet = w->stopping || w->disabled;
-    bool idle = c->done == c->begun; /* what ends no exchange waits for those that are under way */
-    bool leave = w->stopping || ((w->disabled || changing(w)) && idle);
-    if (c->phase != CONNECTION_NONE && (c->ending || leave))
-        stream_close(&w->stream);
-    else if (!quiet && !changing(w))
-        go_on(w, now_ns);
-    arm(w, now_ns);
+    if (quiet(w))
+        w->round = all_lanes(w);
+    each_lane(w, now_ns, w->round, see_end);
+    if (!quiet(w)) {
+        w->ways->go_on(w, now_ns);
+        arm_later(w, now_ns, w->delivery.rest_until_ns);
+        arm_later(w, now_ns, w->ways->due_ns(w, now_ns));
+    }
+    each_lane(w, now_ns, w->round, arm_lane);
     return false;
+}
+
+/* --- options --- */
+
+static void set_limits(struct wire *w, const struct wire_options *o)
+{
+    w->limits = (struct batch_limits){o->batch_bytes, o->batch_records ? o->batch_records : UINT64_MAX};
+    w->shared.limits = (struct connection_limits){.progress_ns = o->progress_ns,
+                                                  .reply_ns = o->reply_ns,
+                                                  .total_ns = o->total_ns,
+                                                  .pipeline = o->pipeline            ? o->pipeline
+                                                              : o->mode == WIRE_PURE ? 2
+                                                                                     : 1};
+    w->shared.age_ns = o->connection_age_ns ? o->connection_age_ns : NEVER;
+    w->shared.head_room = request_room(&w->request);
+    w->shared.body_room =
+        o->mode == WIRE_BATCH ? (size_t)max_u64(o->batch_bytes, (uint64_t)w->outlet.max_record + 1) : 0;
+    if (w->request.sealing)
+        w->shared.body_room = sealing_body_room(o->batch_bytes, w->outlet.max_record);
+    w->shared.packed_room = o->gzip ? (size_t)max_u64(w->shared.body_room, w->outlet.max_record) : 0;
+}
+
+static void set_destination(struct wire *w, const struct wire_options *o)
+{
+    snprintf(w->endpoint, sizeof w->endpoint, "http%s://%.100s", o->url.tls ? "s" : "", o->url.authority);
+    memcpy(w->host, o->url.host, sizeof w->host);
+    w->shared.tls = o->url.tls ? o->tls : NULL;
+    destination_init(&w->destination, o, w->loop, w->resolver);
+}
+
+/* Of its lanes there is none, or they are gone. w->request is made of the same options. */
+static void set_options(struct wire *w, const struct wire_options *o)
+{
+    w->mode = o->mode;
+    w->ways = o->mode == WIRE_PURE ? &numbered_ways : &posting_ways;
+    w->concurrency = max_u64(o->concurrency, 1);
+    set_limits(w, o);
+    set_destination(w, o);
+    posting_set(&w->posting, o);
+    delivery_init(&w->delivery, o);
+}
+
+static void free_lanes(struct wire *w, unsigned from)
+{
+    for (unsigned n = from; n < WIRE_CONCURRENCY_MAX; n++) {
+        if (w->lanes[n])
+            lane_dispose(w->lanes[n]);
+        free(w->lanes[n]);
+        w->lanes[n] = NULL;
+    }
+}
+
+/* New options for a wire that runs, made ready by another thread. */
+struct wire_change {
+    struct wire_options options; /* its texts are in `request`, or here */
+    struct request request;
+    struct slots slots;
+    struct gzip *gzip;
+    char order_by[WIRE_MEMBER_MAX + 1];
+    char *authorization; /* of the proxy */
+};
+
+/* 0 or -ENOMEM. `*made` is NULL if bodies are not compressed. */
+static int make_gzip(struct gzip **made, int level)
+{
+    *made = NULL;
+    if (level == 0)
+        return 0;
+    struct gzip *gzip = malloc(sizeof *gzip);
+    int error = gzip ? gzip_init(gzip, level) : -ENOMEM;
+    if (error == 0)
+        *made = gzip;
+    else
+        free(gzip);
+    return error;
+}
+
+static void dispose_gzip(struct gzip *gzip)
+{
+    if (gzip)
+        gzip_dispose(gzip);
+    free(gzip);
+}
+
+static void drop_change(struct wire_change *change)
+{
+    if (!change)
+        return;
+    sodium_memzero(&change->options, sizeof change->options); /* secrets, too */
+    request_dispose(&change->request);
+    slots_dispose(&change->slots);
+    dispose_gzip(change->gzip);
+    if (change->authorization)
+        sodium_memzero(change->authorization, strlen(change->authorization));
+    free(change->authorization);
+    free(change);
+}
+
+/* There is no connection, so nothing of the old options is in use. */
+static void take_change(struct wire *w)
+{
+    struct wire_change *change = atomic_exchange(&w->change, NULL);
+    enum wire_mode before = w->mode;
+    struct request request = w->request;
+    w->request = change->request;
+    change->request = request;
+    struct gzip *gzip = w->posting.gzip;
+    w->posting.gzip = change->gzip;
+    change->gzip = gzip;
+    request_set_epoch(&w->request, w->epoch);
+    free_lanes(w, 1);
+    lane_dispose(w->lanes[0]);
+    w->stirred = w->round = 0;
+    destination_dispose(&w->destination);
+    tls_session_dispose(&w->shared.session);
+    set_options(w, &change->options);
+    lane_init(w->lanes[0], &w->shared, 0);
+    posting_change(w, &change->slots, before == w->mode);
+    numbered_rewind(w);
+    drop_change(change);
+    delivery_recover(w);
+}
+
+static int copy_texts(struct wire_change *change, const struct wire_options *o)
+{
+    if (o->order_by) {
+        snprintf(change->order_by, sizeof change->order_by, "%s", o->order_by);
+        change->options.order_by = change->order_by;
+    }
+    if (o->proxied && o->proxy.authorization) {
+        change->authorization = strdup(o->proxy.authorization);
+        change->options.proxy.authorization = change->authorization;
+        return change->authorization ? 0 : -ENOMEM;
+    }
+    return 0;
+}
+
+int wire_change(struct wire *w, const struct wire_options *options)
+{
+    const char *why;
+    int error = wire_options_check(options, &why);
+    if (error < 0)
+        return error;
+    struct wire_change *change = calloc(1, sizeof *change);
+    if (!change)
+        return -ENOMEM;
+    change->options = *options;
+    error = copy_texts(change, options);
+    if (error == 0)
+        error = request_init(&change->request, options);
+    if (error == 0)
+        error = slots_init(&change->slots, slots_limit(options->concurrency));
+    if (error == 0)
+        error = make_gzip(&change->gzip, options->gzip);
+    if (error < 0) {
+        drop_change(change);
+        return error;
+    }
+    drop_change(atomic_exchange(&w->change, change));
+    board_post(&w->loop->board, w->task.slot);
+    return 0;
 }
 
 /* --- its life --- */
 
-static void set_limits(struct wire *w, const struct wire_options *o)
+static int allocate(struct wire *w, const struct wire_options *options, const char *app, const char *output,
+                    uint64_t queue_bytes, uint32_t max_record)
 {
-    struct connection_limits limits = {.progress_ns = o->progress_ns,
-                                       .reply_ns = o->reply_ns,
-                                       .total_ns = o->total_ns,
-                                       .pipeline = o->pipeline            ? o->pipeline
-                                                   : o->mode == WIRE_PURE ? 2
-                                                                          : 1};
-    connection_init(&w->connection, &limits);
-    w->user_timeout_ms = (uint32_t)min_u64(max_u64(o->progress_ns / NS_PER_MS, 1), INT32_MAX);
-    w->limits = (struct batch_limits){o->batch_bytes, o->batch_records ? o->batch_records : UINT64_MAX};
-    free(w->lines); /* made anew, in the new size, when it is needed */
-    w->lines = NULL;
-    w->lines_size = (size_t)max_u64(o->batch_bytes, (uint64_t)w->outlet.max_record + 1);
-    backoff_init(&w->backoff, o->backoff_min_ns, o->backoff_max_ns, o->seed);
+    int error = outlet_init(&w->outlet, "wire", app, output, queue_bytes, max_record);
+    if (error == 0)
+        error = request_init(&w->request, options);
+    if (error == 0)
+        error = slots_init(&w->posting.slots, slots_limit(options->concurrency));
+    if (error == 0)
+        error = make_gzip(&w->posting.gzip, options->gzip);
+    if (error == 0 && !(w->lanes[0] = malloc(sizeof *w->lanes[0])))
+        error = -ENOMEM;
+    if (error == 0)
+        error = loop_add(w->loop, &w->task);
+    return error;
 }
 
-static void set_destination(struct wire *w, const struct url *url)
+static void release(struct wire *w)
 {
-    snprintf(w->endpoint, sizeof w->endpoint, "http://%.100s", url->authority);
-    addresses_init(&w->addresses, url->host, url->port, url->literal);
-    w->name = (struct resolver_request){.done = looked_up, .port = url->port};
-    memcpy(w->name.name, url->host, sizeof w->name.name);
-}
-
-static void set_options(struct wire *w, const struct wire_options *o)
-{
-    w->mode = o->mode;
-    w->attempts = o->attempts;
-    set_limits(w, o);
-    set_destination(w, &o->url);
-}
-
-/* The request of these options, and memory for its heads. 0 or -ENOMEM. */
-static int make_request(struct request *request, char **head, const struct wire_options *options)
-{
-    int error = request_init(request, options);
-    if (error < 0)
-        return error;
-    *head = malloc(request_room(request));
-    if (*head)
-        return 0;
-    request_dispose(request);
-    return -ENOMEM;
+    free(w->lanes[0]);
+    dispose_gzip(w->posting.gzip);
+    slots_dispose(&w->posting.slots);
+    request_dispose(&w->request);
+    outlet_dispose(&w->outlet);
 }
 
 int wire_init(struct wire *w, const struct wire_options *options, const char *app, const char *output,
@@ -401,55 +414,30 @@ int wire_init(struct wire *w, const struct wire_options *options, const char *ap
     int error = wire_options_check(options, &why);
     if (error < 0)
         return error;
-    *w = (struct wire){.loop = loop, .resolver = resolver, .log = log};
-    error = outlet_init(&w->outlet, "wire", app, output, queue_bytes, max_record);
-    if (error == 0)
-        error = make_request(&w->request, &w->head, options);
-    w->task.run = run;
-    if (error == 0)
-        error = loop_add(loop, &w->task);
+    *w = (struct wire){.loop = loop, .resolver = resolver, .log = log, .task.run = run};
+    error = allocate(w, options, app, output, queue_bytes, max_record);
     if (error < 0) {
-        request_dispose(&w->request);
-        free(w->head);
-        outlet_dispose(&w->outlet);
+        release(w);
         return error;
     }
     timer_init(&w->timer, timer_fired);
     memcpy(w->epoch, options->epoch, sizeof w->epoch);
+    w->shared = (struct lane_shared){.loop = loop,
+                                     .destination = &w->destination,
+                                     .host = w->host,
+                                     .stirred = lane_stirred,
+                                     .due = lane_due};
     set_options(w, options);
+    lane_init(w->lanes[0], &w->shared, 0);
     w->outlet.asks = true;
     w->outlet.consumer = &loop->board;
     w->outlet.consumer_slot = w->task.slot;
     return 0;
 }
 
-static void drop_change(struct wire_change *change)
+void wire_resume(struct wire *w, uint64_t failures, uint64_t failing_since_ms, bool disabled)
 {
-    if (!change)
-        return;
-    request_dispose(&change->request);
-    free(change->head);
-    free(change);
-}
-
-int wire_change(struct wire *w, const struct wire_options *options)
-{
-    const char *why;
-    int error = wire_options_check(options, &why);
-    if (error < 0)
-        return error;
-    struct wire_change *change = malloc(sizeof *change);
-    if (!change)
-        return -ENOMEM;
-    change->options = *options;
-    error = make_request(&change->request, &change->head, &change->options);
-    if (error < 0) {
-        free(change);
-        return error;
-    }
-    drop_change(atomic_exchange(&w->change, change));
-    board_post(&w->loop->board, w->task.slot);
-    return 0;
+    delivery_resume(w, failures, failing_since_ms, disabled);
 }
 
 void wire_hurry(struct wire *w)
@@ -461,13 +449,12 @@ void wire_hurry(struct wire *w)
 void wire_stop(struct wire *w)
 {
     w->stopping = true;
-    stop_looking_up(w);
     want(w);
 }
 
 bool wire_stopped(const struct wire *w)
 {
-    return w->stopping && w->connection.phase == CONNECTION_NONE;
+    return w->stopping && all_gone(w);
 }
 
 void wire_dispose(struct wire *w)
@@ -475,9 +462,12 @@ void wire_dispose(struct wire *w)
     timer_unset(&w->loop->timers, &w->timer);
     loop_remove(w->loop, &w->task);
     drop_change(w->change);
-    connection_clear(&w->connection);
-    free(w->lines);
-    request_dispose(&w->request);
-    free(w->head);
-    outlet_dispose(&w->outlet);
+    bool in_order = all_gone(w);
+    free_lanes(w, 0);
+    if (in_order)
+        destination_dispose(&w->destination);
+    else
+        destination_abandon(&w->destination);
+    tls_session_dispose(&w->shared.session);
+    release(w);
 }

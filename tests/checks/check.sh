@@ -131,6 +131,7 @@ run_rows() {
     [ "$mode" = full ] || splits=
     check "build runners" $make VARIANT=release runners || return
     check "runners say no" tests/checks/runners.sh
+    check_rows "certificates over TLS" build/tests/certs tests/vectors/certs.json
     check_rows "replies" build/tests/replies $splits tests/vectors/replies.jsonl
     check_rows "requests" build/tests/requests $splits tests/vectors/requests.jsonl
     [ "$mode" = full ] || return
@@ -165,6 +166,7 @@ check "format" formatted
 build_and_run release
 run_rows
 check "documentation" tests/checks/docs.sh
+[ "$mode" = fast ] || check_promises release "webhooks are verified" tests/checks/webhooks.sh release
 [ "$mode" = fast ] || KILLS=20 check_promises release "hosts are killed" tests/checks/crash.sh release kills
 if [ "$mode" = full ]; then
     check "build experiments" $make VARIANT=release bench-programs

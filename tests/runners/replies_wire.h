@@ -49,7 +49,7 @@ static inline void rig_options(struct rig *r, const char *url, uint64_t limit_ns
 
 static inline struct connection *rig_connection(struct rig *r)
 {
-    return &r->wire->connection;
+    return &r->wire->lanes[0]->connection; /* without `concurrency`, its only one */
 }
 
 static inline void rig_open(struct rig *r, struct loop *loop, struct resolver *resolver, struct log *log)
@@ -106,8 +106,11 @@ static inline void rig_push_second(struct rig *r)
     rig_push(r);
 }
 
+/* Looked at after every step, so that new options, which begin with a new connection, are seen before
+ * anything comes on it. */
 static inline bool rig_all_stored(struct rig *r)
 {
+    rig_connection(r)->reader = &r->seen.reader;
     return rig_stored(r) == r->pushed && rig_quiet(r);
 }
 

@@ -286,7 +286,7 @@ static const struct {
     {LINK "link = h:1\nkey = " KEY_A "\napp = b\nmode = pure\n", "9: 'mode' is for wires only: remove it"},
     {LINK "link = h:1\nkey = " KEY_A "\napp = b\nbackoff_max = 1s\n",
      "9: 'backoff_max' is for wires only: remove it"},
-    {LINK "inner = a\nkey = " KEY_A "\n", "7: 'key' is for links only: remove it"},
+    {LINK "inner = a\nkey = " KEY_A "\n", "7: 'key' is for links and wires with mode = pure only: remove it"},
     {LINK "wire = http://h/\nmtu = 1400\n", "7: 'mtu' is for links only: remove it"},
     /* one host, one key, one address */
     {LINK "link = h:1\nkey = " KEY_A "\napp = b\n[output a.p]\nkey = " KEY_A "\nlink = h:2\napp = b\n",
@@ -327,7 +327,8 @@ static const struct {
     {"[host]\n" PRIVATE "\n",
      "2: unknown key 'pure-host-private-key' in [host]: known are name, http, token, store, segment, owners, "
      "loops, "
-     "connections, max_body, body_memory, request_timeout, idle_timeout, link, key, link_window"},
+     "connections, max_body, body_memory, request_timeout, idle_timeout, link, key, link_window, https, "
+     "https_certificate, https_key, https_ca, proxy, allow, deny, ca"},
 };
 
 static void each_broken_file_has_its_exact_error_and_no_private_key_in_it(void **state)

@@ -72,7 +72,12 @@ static void on_closed(struct stream *s)
     client_of(s)->closed = true;
 }
 
-static const struct stream_events events = {on_connected, on_data, on_ended, on_sent, on_failed, on_closed};
+static const struct stream_events events = {.connected = on_connected,
+                                            .data = on_data,
+                                            .ended = on_ended,
+                                            .sent = on_sent,
+                                            .failed = on_failed,
+                                            .closed = on_closed};
 
 static void client_open(struct client *c, struct sim *sim, size_t request_size, uint32_t user_timeout_ms)
 {

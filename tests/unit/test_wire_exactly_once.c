@@ -73,7 +73,7 @@ static void a_reset_at_any_byte_of_the_request_loses_nothing(void **state)
         for (unsigned n = 0; n < REQUEST_BYTES; n++) {
             const struct sim_step script[] = {SIM_EXPECT_BYTES(n), SIM_CALL(behave, NULL), SIM_RESET};
             struct world *t = begin_mode(modes[m], n, script, ARRAY_SIZE(script));
-            t->wire->connection.limits.reply_ns = NS_PER_S; /* the bytes past its end never come */
+            t->wire->lanes[0]->connection.limits.reply_ns = NS_PER_S; /* the bytes past its end never come */
             sim_at(t->sim, sim_now_ns(t->sim) + NS_PER_S / 2, behave_now, NULL);
             finish(t);
         }
@@ -263,14 +263,15 @@ static void memory_that_is_being_sent_is_not_freed(void **state)
     world_start(t);
     push_numbers(t, 3);
     struct wire *w = t->wire;
-    struct connection *c = &w->connection;
+    struct numbered *numbers = &w->numbered;
+    struct connection *c = &w->lanes[0]->connection;
     const struct batch_limits one = {.bytes = 100, .records = 1};
     record_queue_see_published(&w->outlet.queue);
     connection_connect(c, 0);
     connection_connected(c, 0);
     for (unsigned n = 0; n < 3; n++) {
-        w->flights[n].batch = batch_framed(&w->outlet.queue, w->next, &one);
-        w->next = w->flights[n].batch.end;
+        numbers->flights[n].batch = batch_framed(&w->outlet.queue, numbers->next, &one);
+        numbers->next = numbers->flights[n].batch.end;
         connection_begin(c, 0, 10);
         if (n < 2)
             connection_sent(c, 0, 10);
@@ -278,12 +279,12 @@ static void memory_that_is_being_sent_is_not_freed(void **state)
             connection_received(c, 0, span_text(OK_REPLY));
         c->taken = c->answered;
     }
-    w->sent_records = 3;
+    numbers->sent_records = 3;
     struct answer all = {.status = 200, .has_stored = true, .stored = 3};
-    delivery_answered(w, 0, &w->flights[1], &all);
+    numbered_answered(w, 0, w->lanes[0], 1, &all);
     assert_int_equal(stored(t), 2);
     connection_sent(c, 0, 10);
-    delivery_answered(w, 0, &w->flights[2], &all);
+    numbered_answered(w, 0, w->lanes[0], 2, &all);
     assert_int_equal(stored(t), 3);
     connection_clear(c);
     world_end(t);

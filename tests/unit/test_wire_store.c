@@ -201,7 +201,7 @@ static void a_wire_that_rests_or_is_disabled_passes_over_lost_numbers_too(void *
     world_start(t);
     push_numbers(t, 1);
     run_until_stored(t);
-    t->wire->disabled = true;
+    t->wire->delivery.disabled = true;
     assert_true(record_queue_empty(&t->wire->outlet.queue));
     outlet_jump(&t->wire->outlet, 10);
     sim_run_for(t->sim, NS_PER_MS);
@@ -253,6 +253,7 @@ static struct world *begin_judged(enum wire_mode mode, uint32_t attempts, const 
     struct world *t = BEGIN(judging);
     verdicts = answers;
     t->options.mode = mode;
+    wire_options_statuses(&t->options);
     t->options.attempts = attempts;
     t->options.backoff_max_ns = NS_PER_S;
     world_start(t);

@@ -67,7 +67,7 @@ static inline struct world *world_new(uint64_t seed, const struct sim_step *scri
     assert_non_null(t);
     memset(t, 0, sizeof *t);
     t->sim = sim_new(seed);
-    assert_int_equal(loop_init(&t->loop, sim_io(t->sim, "10.0.0.1"), 64, 8), 0);
+    assert_int_equal(loop_init(&t->loop, sim_io(t->sim, "10.0.0.1"), 64, 8 * WIRE_TIMERS), 0);
     sim_add_loop(t->sim, &t->loop);
     t->resolver = sim_resolver(t->sim, &t->loop);
     assert_int_equal(log_init(&t->log, NULL, 0), 0);

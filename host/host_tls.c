@@ -1,0 +1,360 @@
+#include "host/host_tls.h"
+
+#include "tls/accelerate.h"
+#include "tls/trust.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define WHY_MAX 400
+
+/* What there is to say, until it is said. */
+struct news {
+    enum log_level level;
+    char text[WHY_MAX + 80]; /* "": nothing */
+};
+
+/* CA certificates of one path. */
+struct host_tls_trust {
+    struct host_tls_trust *next;
+    char *path;              /* NULL: the system's */
+    struct tls_trust *trust; /* NULL: none could be read yet */
+    uint64_t stamp;          /* of the files as of the last try */
+    bool tried;
+    unsigned version;  /* counts `trust`s */
+    char why[WHY_MAX]; /* trust NULL: why */
+    struct news news;
+};
+
+struct host_tls_entry {
+    struct tls_current current;
+    struct host_tls_entry *next;
+    struct host_tls_trust *trust; /* NULL: none */
+    struct config_pair pair;
+    uint8_t pins[TLS_PINS_MAX][TLS_PIN_BYTES];
+    unsigned pin_count;
+    bool server;
+    uint64_t stamp; /* as of the last try, as is: */
+    unsigned trust_version;
+    bool tried;
+    bool made; /* there is a context */
+    bool well; /* the last try made one */
+    struct news news;
+};
+
+/* --- what files are there, without reading them --- */
+
+/* FNV-1a: enough to tell a change. */
+static uint64_t mix(uint64_t stamp, const void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        stamp = (stamp ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
+    return stamp;
+}
+
+static uint64_t stamp_of_file(int directory, const char *name)
+{
+    struct stat is;
+    if (fstatat(directory, name, &is, 0) < 0)
+        return 1;
+    const uint64_t facts[] = {is.st_dev,
+                              is.st_ino,
+                              (uint64_t)is.st_size,
+                              (uint64_t)is.st_mtim.tv_sec,
+                              (uint64_t)is.st_mtim.tv_nsec,
+                              (uint64_t)is.st_ctim.tv_sec,
+                              (uint64_t)is.st_ctim.tv_nsec};
+    return mix(UINT64_C(0xcbf29ce484222325), facts, sizeof facts);
+}
+
+/* Of a directory also its files, in whatever order it lists them. */
+static uint64_t stamp_of(const char *path)
+{
+    if (!path)
+        return 0;
+    uint64_t stamp = stamp_of_file(AT_FDCWD, path);
+    DIR *directory = opendir(path);
+    const struct dirent *entry;
+    while (directory && (entry = readdir(directory)))
+        stamp += mix(stamp_of_file(dirfd(directory), entry->d_name), entry->d_name, strlen(entry->d_name));
+    if (directory)
+        closedir(directory);
+    return stamp;
+}
+
+/* --- the lists --- */
+
+void host_tls_init(struct host_tls *t)
+{
+    *t = (struct host_tls){0};
+    pthread_mutex_init(&t->lock, NULL);
+}
+
+void host_tls_dispose(struct host_tls *t)
+{
+    for (struct host_tls_entry *e = t->entries, *next; e; e = next) {
+        next = e->next;
+        tls_current_replace(&e->current, NULL);
+        free(e->pair.certificate);
+        free(e->pair.key);
+        free(e);
+    }
+    for (struct host_tls_trust *trust = t->trusts, *next; trust; trust = next) {
+        next = trust->next;
+        if (trust->trust)
+            tls_trust_drop(trust->trust);
+        free(trust->path);
+        free(trust);
+    }
+    pthread_mutex_destroy(&t->lock);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static int copy_text(char **to, const char *from)
+{
+    *to = from ? strdup(from) : NULL;
+    return from && !*to ? -ENOMEM : 0;
+}
+
+/* NULL: no memory. */
+static struct host_tls_trust *find_trust(struct host_tls *t, const char *path)
+{
+    for (struct host_tls_trust *trust = t->trusts; trust; trust = trust->next) {
+        if (same_text(trust->path, path))
+            return trust;
+    }
+    struct host_tls_trust *trust = calloc(1, sizeof *trust);
+    if (!trust || copy_text(&trust->path, path) < 0) {
+        free(trust);
+        return NULL;
+    }
+    trust->next = t->trusts;
+    return t->trusts = trust;
+}
+
+static struct host_tls_entry *find_entry(struct host_tls *t, const struct host_tls_files *f,
+                                         const struct host_tls_trust *trust)
+{
+    for (struct host_tls_entry *e = t->entries; e; e = e->next) {
+        if (e->trust == trust && e->server == f->server && e->pin_count == f->pin_count &&
+            same_text(e->pair.certificate, f->pair->certificate) && same_text(e->pair.key, f->pair->key) &&
+            memcmp(e->pins, f->pins, f->pin_count * sizeof e->pins[0]) == 0)
+            return e;
+    }
+    return NULL;
+}
+
+static int add_entry(struct host_tls *t, const struct host_tls_files *f, struct host_tls_trust *trust)
+{
+    struct host_tls_entry *e = calloc(1, sizeof *e);
+    if (!e)
+        return -ENOMEM;
+    *e = (struct host_tls_entry){
+        .trust = trust, .pin_count = f->pin_count, .server = f->server, .next = t->entries};
+    memcpy(e->pins, f->pins, f->pin_count * sizeof e->pins[0]);
+    if (copy_text(&e->pair.certificate, f->pair->certificate) < 0 ||
+        copy_text(&e->pair.key, f->pair->key) < 0) {
+        free(e->pair.certificate);
+        free(e);
+        return -ENOMEM;
+    }
+    t->entries = e;
+    return 0;
+}
+
+int host_tls_want(struct host_tls *t, const struct host_tls_files *files, struct tls_current **current)
+{
+    pthread_mutex_lock(&t->lock);
+    bool trusts = files->ca || !files->server;
+    struct host_tls_trust *trust = trusts ? find_trust(t, files->ca) : NULL;
+    int error = trusts && !trust ? -ENOMEM : 0;
+    if (error == 0 && !find_entry(t, files, trust))
+        error = add_entry(t, files, trust);
+    if (error == 0)
+        *current = &find_entry(t, files, trust)->current;
+    pthread_mutex_unlock(&t->lock);
+    return error;
+}
+
+/* --- a look --- */
+
+static void tell(struct news *news, enum log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void tell(struct news *news, enum log_level level, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    news->level = level;
+    vsnprintf(news->text, sizeof news->text, format, arguments);
+    va_end(arguments);
+}
+
+/* The stamp is taken before the files are read: what changes meanwhile is seen by the next look. */
+static void look_at_trust(struct host_tls_trust *t)
+{
+    uint64_t stamp = stamp_of(t->path ? t->path : tls_trust_system());
+    if (t->tried && t->stamp == stamp)
+        return;
+    struct tls_trust *trust;
+    unsigned passed_over = 0;
+    int error = tls_trust_read(&trust, t->path, &passed_over, t->why, sizeof t->why);
+    t->tried = true;
+    t->stamp = stamp;
+    if (error < 0) {
+        if (t->trust)
+            tell(&t->news, LOG_WARNING, "TLS: %s: the CA certificates of before stay in force", t->why);
+        return;
+    }
+    if (passed_over > 0)
+        tell(&t->news, LOG_WARNING, "TLS: ca %s: %u certificates cannot be read, and are passed over",
+             t->path ? t->path : "of the system", passed_over);
+    if (t->trust)
+        tls_trust_drop(t->trust);
+    t->trust = trust;
+    t->version++;
+}
+
+static int make_context(const struct host_tls_entry *e, struct tls_context **made, char *why, size_t why_size)
+{
+    if (e->trust && !e->trust->trust) {
+        snprintf(why, why_size, "%s", e->trust->why);
+        return PE_TLS_FILES;
+    }
+    struct tls_options options = {.trust = e->trust ? e->trust->trust : NULL,
+                                  .certificate = e->pair.certificate,
+                                  .key = e->pair.key,
+                                  .pin_count = e->pin_count,
+                                  .server = e->server,
+                                  .aes_first = tls_aes_accelerated()};
+    memcpy(options.pins, e->pins, sizeof options.pins);
+    return tls_context_make(made, &options, why, why_size);
+}
+
+static void look_at_entry(struct host_tls_entry *e)
+{
+    uint64_t stamp = stamp_of(e->pair.certificate) + 3 * stamp_of(e->pair.key);
+    unsigned trust_version = e->trust ? e->trust->version : 0;
+    if (e->tried && e->stamp == stamp && e->trust_version == trust_version)
+        return;
+    struct tls_context *context;
+    char why[WHY_MAX];
+    bool first = !e->tried;
+    int error = make_context(e, &context, why, sizeof why);
+    e->tried = true;
+    e->stamp = stamp;
+    e->trust_version = trust_version;
+    if (error == 0) {
+        tls_current_replace(&e->current, context);
+        if (!first)
+            tell(&e->news, LOG_NOTICE, "TLS: files have changed and are in force: %s",
+                 e->pair.certificate          ? e->pair.certificate
+                 : e->trust && e->trust->path ? e->trust->path
+                                              : "the system's CA certificates");
+    } else if (e->made) {
+        tell(&e->news, LOG_WARNING, "TLS: %s: what was read before stays in force", why);
+    } else {
+        tell(&e->news, LOG_ERROR, "TLS: %s: who needs it rests until it can be used", why);
+    }
+    e->well = error == 0;
+    e->made |= e->well;
+}
+
+void host_tls_look(struct host_tls *t)
+{
+    pthread_mutex_lock(&t->lock);
+    for (struct host_tls_trust *trust = t->trusts; trust; trust = trust->next)
+        look_at_trust(trust);
+    for (struct host_tls_entry *e = t->entries; e; e = e->next)
+        look_at_entry(e);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void say(struct news *news, struct log *log)
+{
+    if (news->text[0])
+        log_line(log, news->level, "%s", news->text);
+    news->text[0] = '\0';
+}
+
+static void say_all(struct host_tls *t, struct log *log)
+{
+    pthread_mutex_lock(&t->lock);
+    for (struct host_tls_trust *trust = t->trusts; trust; trust = trust->next)
+        say(&trust->news, log);
+    for (struct host_tls_entry *e = t->entries; e; e = e->next)
+        say(&e->news, log);
+    pthread_mutex_unlock(&t->lock);
+}
+
+void host_tls_look_and_tell(struct host_tls *t, struct log *log)
+{
+    host_tls_look(t);
+    say_all(t, log);
+}
+
+/* --- every now and then --- */
+
+static void *look(void *argument)
+{
+    struct host_tls *t = argument;
+    host_tls_look(t);
+    atomic_store_explicit(&t->looked, true, memory_order_release);
+    return NULL;
+}
+
+/* A thread that cannot be had now can be had at the next time. */
+static void begin_look(struct host_tls *t)
+{
+    atomic_store_explicit(&t->looked, false, memory_order_relaxed);
+    t->looking = t->entries && pthread_create(&t->thread, NULL, look, t) == 0;
+    if (t->looking)
+        pthread_setname_np(t->thread, "pure-files");
+}
+
+bool host_tls_idle(struct host_tls *t)
+{
+    if (!t->looking || !atomic_load_explicit(&t->looked, memory_order_acquire))
+        return !t->looking;
+    pthread_join(t->thread, NULL);
+    t->looking = false;
+    return true;
+}
+
+static void timer_fired(struct timer *timer, uint64_t now_ns)
+{
+    struct host_tls *t = container_of(timer, struct host_tls, timer);
+    bool looked = t->looking;
+    if (!host_tls_idle(t)) {
+        timer_set(&t->loop->timers, &t->timer, now_ns + HOST_TLS_POLL_NS);
+        return;
+    }
+    if (looked)
+        say_all(t, t->log);
+    else
+        begin_look(t);
+    timer_set(&t->loop->timers, &t->timer, now_ns + (t->looking ? HOST_TLS_POLL_NS : HOST_TLS_LOOK_NS));
+}
+
+void host_tls_start(struct host_tls *t, struct loop *loop, struct log *log)
+{
+    t->loop = loop;
+    t->log = log;
+    timer_init(&t->timer, timer_fired);
+    timer_set(&loop->timers, &t->timer, loop->now_ns + HOST_TLS_LOOK_NS);
+}
+
+void host_tls_stop(struct host_tls *t)
+{
+    if (t->loop)
+        timer_unset(&t->loop->timers, &t->timer);
+}
