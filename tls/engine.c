@@ -26,8 +26,10 @@ int tls_engine_send(WOLFSSL *wolf, char *data, int size, void *engine)
     (void)wolf;
     struct tls_engine *e = engine;
     size_t fits = min_size((size_t)size, sizeof e->output - e->end);
-    if (fits == 0)
+    if (fits == 0) {
+        e->stuck = e->ready;
         return WOLFSSL_CBIO_ERR_WANT_WRITE;
+    }
     memcpy(e->output + e->end, data, fits);
     e->end += (uint32_t)fits;
     return (int)fits;
@@ -64,6 +66,8 @@ static enum tls_event failed(struct tls_engine *e, int code)
 {
     if (e->error == 0)
         tls_engine_fail_code(e, code);
+    if (e->session && !e->ready)
+        tls_session_dispose(e->session); /* it may be what the peer cannot bear, or of this handshake */
     wolfSSL_ERR_clear_error();
     e->input.size = 0;
     return TLS_FAILED;
@@ -139,6 +143,8 @@ static enum tls_event read_plain(struct tls_engine *e, uint8_t *to, size_t room,
     for (;;) {
         size_t before = e->input.size;
         int result = wolfSSL_read(e->wolf, to, (int)room);
+        if (e->stuck)
+            return failed(e, WOLFSSL_ERROR_WANT_WRITE);
         if (result > 0) {
             *size = (size_t)result;
             return TLS_PLAIN;

@@ -16,7 +16,7 @@
 #define PURE_TLS_ENGINE_H
 
 #include "core/bytes.h"
-#include "tls/context_private.h"
+#include "tls/context.h"
 
 #define TLS_PLAIN_MAX 16384 /* of a record: RFC 8446 section 5.1 */
 /* What a record is larger than its plain bytes at most, with what may have to be said before it. */
@@ -67,12 +67,5 @@ const char *tls_engine_detail(const struct tls_engine *e); /* for people, printa
 bool tls_engine_ready(const struct tls_engine *e);
 bool tls_engine_resumed(const struct tls_engine *e);
 const char *tls_engine_suite(const struct tls_engine *e);
-
-/* For the context: wolfSSL's callbacks. */
-int tls_engine_receive(WOLFSSL *wolf, char *to, int room, void *engine);
-int tls_engine_send(WOLFSSL *wolf, char *data, int size, void *engine);
-int tls_engine_verify(int preverified, WOLFSSL_X509_STORE_CTX *store);
-void tls_engine_asked(struct tls_engine *e); /* the peer wants a certificate, and there is none */
-int tls_engine_new_session(struct tls_engine *e, WOLFSSL_SESSION *session); /* 1: it is kept */
 
 #endif

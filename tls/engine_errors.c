@@ -103,6 +103,8 @@ int tls_engine_fail_code(struct tls_engine *e, int code)
     case MATCH_SUITE_ERROR:
     case UNSUPPORTED_SUITE:
         return tls_engine_fail(e, PE_TLS_VERSION, text);
+    case NO_PEER_CERT:
+        return tls_engine_fail(e, PE_TLS_HANDSHAKE, "the peer has no certificate");
     case WOLFSSL_ERROR_WANT_WRITE:
         return tls_engine_fail(e, PE_TLS_RECORD, "the peer does not take what it asks for");
     default:

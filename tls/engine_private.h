@@ -3,6 +3,7 @@
 #ifndef PURE_TLS_ENGINE_PRIVATE_H
 #define PURE_TLS_ENGINE_PRIVATE_H
 
+#include "tls/context_private.h"
 #include "tls/engine.h"
 
 #define TLS_DETAIL_MAX 200
@@ -23,6 +24,7 @@ struct tls_engine {
     bool asked;          /* the peer wants a certificate of ours, and there is none */
     bool ready;          /* TLS_READY was said */
     bool ended;          /* TLS_ENDED was said */
+    bool stuck;          /* TLS_READY was said, and the output had no room */
     bool closed;         /* our close_notify is in the output */
     uint32_t start, end; /* output[start, end) has to be sent */
     uint8_t output[TLS_OUTPUT_BYTES];
@@ -38,5 +40,12 @@ int tls_engine_fail_code(struct tls_engine *e, int code);
 int tls_engine_judge(struct tls_engine *e, const struct span *chain, unsigned count);
 /* Sets a session to be resumed, if there is one that may be. */
 void tls_engine_offer_session(struct tls_engine *e);
+
+/* For the context: wolfSSL's callbacks. */
+int tls_engine_receive(WOLFSSL *wolf, char *to, int room, void *engine);
+int tls_engine_send(WOLFSSL *wolf, char *data, int size, void *engine);
+int tls_engine_verify(int preverified, WOLFSSL_X509_STORE_CTX *store);
+void tls_engine_asked(struct tls_engine *e); /* the peer wants a certificate, and there is none */
+int tls_engine_new_session(struct tls_engine *e, WOLFSSL_SESSION *session); /* 1: it is kept */
 
 #endif

@@ -85,6 +85,10 @@ int tls_engine_verify(int preverified, WOLFSSL_X509_STORE_CTX *store)
     struct span chain[X509_CHAIN_MAX];
     if (e->ready || e->believed)
         return tls_engine_fail(e, PE_TLS_RECORD, "a second certificate"), 0;
+    if (wolfSSL_get_verify_result(e->wolf) == X509_V_ERR_CERT_CHAIN_TOO_LONG) /* it has read some of them */
+        return tls_engine_fail(e, PE_CERT_PATH, "the peer sends more certificates than are read"), 0;
+    if (store->totalCerts == 0)
+        return tls_engine_fail(e, PE_TLS_HANDSHAKE, "the peer has no certificate"), 0;
     return tls_engine_judge(e, chain, copy_chain(chain, store)) == 0;
 }
 

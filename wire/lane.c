@@ -39,13 +39,13 @@ static void data(struct stream *s, const uint8_t *bytes, size_t size)
     stir(l);
 }
 
-/* A reply whose head is complete is judged by it; how TLS ended matters to the others only. */
 static void ended(struct stream *s)
 {
     struct lane *l = lane_of(s);
-    if (l->stream.cut && connection_unanswered(&l->connection))
-        connection_failed(&l->connection, PE_TLS_CUT);
-    connection_ended(&l->connection);
+    if (l->stream.cut)
+        connection_cut(&l->connection);
+    else
+        connection_ended(&l->connection);
     stir(l);
 }
 

@@ -74,12 +74,12 @@ static int init_headers(struct request *r, const struct wire_options *o)
     return 0;
 }
 
-/* Bytes of all lines that request_write adds, but for the headers of the configuration and the signatures. */
-#define LINES_MAX (480 + WIRE_SOURCE_MAX + WIRE_EVENT_MAX)
+/* Bytes of all lines of one mode that request_write adds, but for the texts of the options in them. */
+#define LINES_MAX 288
 
 static size_t most(const struct request *r)
 {
-    size_t room = r->fixed_size + LINES_MAX + signer_room(&r->signer);
+    size_t room = r->fixed_size + LINES_MAX + strlen(r->stream) + strlen(r->event) + signer_room(&r->signer);
     for (unsigned i = 0; i < r->header_count; i++)
         room += strlen(r->headers[i].name) + strlen(": \r\n") + r->headers[i].value.room;
     return room;

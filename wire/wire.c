@@ -327,6 +327,7 @@ static void take_change(struct wire *w)
     request_set_epoch(&w->request, w->epoch);
     free_lanes(w, 1);
     lane_dispose(w->lanes[0]);
+    w->stirred = w->round = 0;
     destination_dispose(&w->destination);
     tls_session_dispose(&w->shared.session);
     set_options(w, &change->options);

@@ -8,9 +8,10 @@
 
 #include "tests/sim/certificates.h"
 #include "tls/engine.h"
-#include "tls/trust.h"
 
 #define TLS_TEST_NOW_S INT64_C(1900000000) /* in 2030 */
+
+struct tls_trust;
 
 struct tls_world {
     struct test_certificate *ca, *mid, *leaf, *client;
@@ -20,7 +21,8 @@ struct tls_world {
 void tls_world_init(struct tls_world *w);
 void tls_world_dispose(struct tls_world *w);
 
-/* What differs from: a server with its chain, for anybody; a client without a certificate that trusts the CA. */
+/* What differs from: a server with its chain, for anybody; a client without a certificate that trusts the CA.
+ */
 struct tls_world_options {
     bool server, client_certificate; /* server: wants one; client: has one */
     bool aes_first;
@@ -54,6 +56,8 @@ void tls_end_feed(struct tls_end *end, struct span bytes, size_t piece);
 bool tls_end_say(struct tls_end *from, struct tls_end *to, size_t piece);
 /* Both ways until both are quiet; the rounds are bounded. */
 void tls_ends_talk(struct tls_end *a, struct tls_end *b, size_t piece);
+/* 1.3: new keys to write with, and the other one is asked for new ones of its own. */
+void tls_end_update_keys(struct tls_engine *engine);
 void tls_end_send(struct tls_end *end, struct span plain);
 
 #endif
