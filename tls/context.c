@@ -3,7 +3,7 @@
 #include "core/files.h"
 #include "tls/accelerate.h"
 #include "tls/engine_private.h"
-#include "tls/pair.h"
+#include "tls/key_pair.h"
 #include "tls/trust.h"
 
 #include <errno.h>
@@ -13,6 +13,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <wolfssl/options.h>
+#include <wolfssl/wolfcrypt/ecc.h>
 
 /* Of a PEM file: a chain of 4096-bit RSA certificates has a tenth of it. */
 #define FILE_MAX (256u << 10)
@@ -116,55 +118,35 @@ static int refuse(char *why, size_t why_size, const char *path, const char *what
     return PE_TLS_FILES;
 }
 
-typedef int use_buffer(WOLFSSL_CTX *wolf, const unsigned char *data, long size);
-
-static int use_chain(WOLFSSL_CTX *wolf, const unsigned char *data, long size)
+static int use_pair(WOLFSSL_CTX *wolf, const struct tls_options *o, struct span chain, struct span key,
+                    char *why, size_t why_size)
 {
-    return wolfSSL_CTX_use_certificate_chain_buffer(wolf, data, size);
-}
-
-static int use_key(WOLFSSL_CTX *wolf, const unsigned char *data, long size)
-{
-    return wolfSSL_CTX_use_PrivateKey_buffer(wolf, data, size, WOLFSSL_FILETYPE_PEM);
-}
-
-static int use_file(WOLFSSL_CTX *wolf, use_buffer *use, const char *path, const char *not_one, char *why,
-                    size_t why_size)
-{
-    uint8_t *data;
-    int64_t size = read_whole(path, &data);
-    int error = 0;
-    if (size < 0)
-        error = refuse(why, why_size, path, pure_error_text((int)size));
-    else if (use(wolf, data, (long)size) != WOLFSSL_SUCCESS)
-        error = refuse(why, why_size, path, not_one);
-    wipe(data, size);
-    return error;
-}
-
-/* Files that have changed since they were used are told apart by a later look. */
-static bool is_pair(const struct tls_options *o)
-{
-    uint8_t *certificate, *key;
-    int64_t certificate_size = read_whole(o->certificate, &certificate);
-    int64_t key_size = read_whole(o->key, &key);
-    bool pair =
-        certificate_size > 0 && key_size > 0 &&
-        tls_pair_possible(span_of(certificate, (size_t)certificate_size), span_of(key, (size_t)key_size));
-    wipe(certificate, certificate_size);
-    wipe(key, key_size);
-    return pair;
+    if (wolfSSL_CTX_use_certificate_chain_buffer(wolf, chain.data, (long)chain.size) != WOLFSSL_SUCCESS)
+        return refuse(why, why_size, o->certificate, "holds no certificate chain (PEM)");
+    if (wolfSSL_CTX_use_PrivateKey_buffer(wolf, key.data, (long)key.size, WOLFSSL_FILETYPE_PEM) !=
+        WOLFSSL_SUCCESS)
+        return refuse(why, why_size, o->key, "holds no private key (PEM, not encrypted)");
+    if (!tls_key_belongs(key, chain))
+        return refuse(why, why_size, o->key, "is not the key of the certificate");
+    return 0;
 }
 
 static int load_certificate(WOLFSSL_CTX *wolf, const struct tls_options *o, char *why, size_t why_size)
 {
     if (!o->certificate)
         return 0;
-    int error = use_file(wolf, use_chain, o->certificate, "holds no certificate chain (PEM)", why, why_size);
-    if (error == 0)
-        error = use_file(wolf, use_key, o->key, "holds no private key (PEM, not encrypted)", why, why_size);
-    if (error == 0 && (wolfSSL_CTX_check_private_key(wolf) != WOLFSSL_SUCCESS || !is_pair(o)))
-        error = refuse(why, why_size, o->key, "is not the key of the certificate");
+    uint8_t *chain, *key;
+    int error;
+    int64_t chain_size = read_whole(o->certificate, &chain), key_size = read_whole(o->key, &key);
+    if (chain_size < 0)
+        error = refuse(why, why_size, o->certificate, pure_error_text((int)chain_size));
+    else if (key_size < 0)
+        error = refuse(why, why_size, o->key, pure_error_text((int)key_size));
+    else
+        error = use_pair(wolf, o, span_of(chain, (size_t)chain_size), span_of(key, (size_t)key_size), why,
+                         why_size);
+    free(chain);
+    wipe(key, key_size);
     return error;
 }
 
@@ -236,7 +218,6 @@ static WOLFSSL_CTX *make_wolf(const struct tls_options *o)
         wolfSSL_CTX_free(wolf);
         return NULL;
     }
-    wolfSSL_CTX_SetDevId(wolf, device);
     wolfSSL_CTX_SetIORecv(wolf, tls_engine_receive);
     wolfSSL_CTX_SetIOSend(wolf, tls_engine_send);
     set_sessions(wolf, o);
@@ -260,6 +241,7 @@ int tls_context_make(struct tls_context **made, const struct tls_options *o, cha
         free(context);
         return error;
     }
+    wolfSSL_CTX_SetDevId(wolf, device); /* behind the key: that is none of a device's */
     *context = (struct tls_context){.holders = 1,
                                     .wolf = wolf,
                                     .trust = o->trust ? tls_trust_hold(o->trust) : NULL,
@@ -285,6 +267,13 @@ void tls_context_drop(struct tls_context *context)
     if (context->trust)
         tls_trust_drop(context->trust);
     free(context);
+}
+
+void tls_thread_end(void)
+{
+#if defined FP_ECC && defined HAVE_THREAD_LS
+    wc_ecc_fp_free();
+#endif
 }
 
 /* --- the context of the day --- */

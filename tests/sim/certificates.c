@@ -12,7 +12,7 @@
 
 #define NOT_BEFORE_S INT64_C(1577836800) /* 2020-01-01 */
 #define NOT_AFTER_S  INT64_C(2524607999) /* 2049-12-31 */
-#define FILES_MAX    256
+#define FILES_MAX    1024
 
 static EVP_PKEY *make_key(enum test_key kind)
 {

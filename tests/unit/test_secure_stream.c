@@ -113,7 +113,7 @@ static void on_connected(struct stream *s)
 
 static void on_plain_data(struct side *side, const uint8_t *bytes, size_t size)
 {
-    assert_memory_equal(bytes, "plain" + side->plain_size, size);
+    assert_memory_equal(bytes, &"plain"[side->plain_size], size);
     side->plain_size += size;
     if (side->plain_size == 5 && is_client(side))
         start_tls(side);
