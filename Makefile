@@ -38,7 +38,7 @@ endif
 CFLAGS ?=
 override CFLAGS += $(CSTD) $(WARN) $(CFLAGS_$(VARIANT)) -I. -MMD -MP -fPIC -pthread
 LDFLAGS += $(LDFLAGS_$(VARIANT)) -pthread
-LIBS := -luring -lwolfssl -lsodium -linih -lz -ldl
+LIBS := -luring -lwolfssl -lsodium -linih -lcares -lz -ldl
 # Modules call these two of the program that loads them.
 EXPORTS := -Wl,--export-dynamic-symbol=pure_send,--export-dynamic-symbol=pure_write
 
@@ -69,7 +69,7 @@ all: $(HOST) $(APPS) $(APP_HEADER)
 
 # --- what a fresh machine lacks ---
 
-PACKAGES_build := gcc libc6-dev liburing-dev libwolfssl-dev libsodium-dev libinih-dev zlib1g-dev
+PACKAGES_build := gcc libc6-dev liburing-dev libwolfssl-dev libsodium-dev libinih-dev libc-ares-dev zlib1g-dev
 PACKAGES_check := $(PACKAGES_build) libcmocka-dev libcjson-dev libssl-dev clang-14 libclang-rt-14-dev clang-format-14 curl
 PACKAGES_crash := $(PACKAGES_check) libfuse3-dev fuse3
 PACKAGES_bench := $(PACKAGES_build) wrk libenet-dev libcurl4-openssl-dev libssl-dev
@@ -150,7 +150,7 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(SIM) $(LIB)
 # Programs that take cases from a file of yours; at this path whatever the variant.
 $(RUNNERS): build/tests/%: $(B)/tests/runners/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) -lcjson $(LIBS) $(EXPORTS)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) -lcjson -lssl -lcrypto $(LIBS) $(EXPORTS)
 
 # What tests/checks/links.sh and crash.sh need besides the host, and `path` and the host on the epoll back end.
 LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so crash)

@@ -34,17 +34,17 @@ bool addresses_lookup_due(const struct addresses *a, uint64_t now_ns)
 {
     if (a->literal)
         return false;
-    return a->count == 0 || a->stale || now_ns - a->looked_up_ns > ADDRESSES_AGE_NS;
+    return a->count == 0 || a->stale || now_ns - a->looked_up_ns > a->valid_ns;
 }
 
-void addresses_learn(struct addresses *a, const struct resolver_address *found, unsigned count,
-                     uint64_t now_ns)
+void addresses_learn(struct addresses *a, const struct resolver_request *answer, uint64_t now_ns)
 {
-    assert(count > 0 && count <= RESOLVER_ADDRESSES);
-    memcpy(a->known, found, count * sizeof *found);
-    a->count = count;
-    a->turn %= count;
+    assert(answer->count > 0 && answer->count <= RESOLVER_ADDRESSES);
+    memcpy(a->known, answer->addresses, answer->count * sizeof *answer->addresses);
+    a->count = answer->count;
+    a->turn %= answer->count;
     addresses_keep(a, now_ns);
+    a->valid_ns = answer->valid_ns;
 }
 
 void addresses_failed(struct addresses *a)

@@ -32,6 +32,8 @@
     X(PE_STREAM_RETIRED, "the stream's epoch has been replaced by a newer one")                         \
     X(PE_STREAM_ROLLED_BACK, "the sender's store is older than what it has sent")                       \
     X(PE_NOT_AUTHENTIC, "not authentic")                                                                \
+    X(PE_UNPROVEN, "the reply is not proven to be the receiver's")                                      \
+    X(PE_STREAM_STALE, "the ticket is not of this life of the receiver, or older than the epoch")       \
     X(PE_REPLAYED, "seen before, or too old to tell")                                                   \
     X(PE_EXPIRED, "the session is too old")                                                             \
     X(PE_UNKNOWN_KEY, "the key is not let in")                                                          \
@@ -73,6 +75,8 @@
     X(PE_CERT_CONSTRAINTS, "the certificate is for names that its issuer may not speak for")            \
     X(PE_CERT_PATH, "the certificate chain is longer than it may be")                                   \
     X(PE_CERT_PIN, "no key in the certificate chain is one that is pinned")                             \
+    X(PE_OUTPUT_DISABLED, "the output is disabled: it was for too long without success")                \
+    X(PE_OUTPUT_OFF, "disabled by command")                                                             \
     X(PE_MODULE, "the module cannot be used")                                                           \
     X(PE_APP_FAILED, "the app failed the event")                                                        \
     X(PE_APP_SUSPENDED, "the app is suspended")                                                         \

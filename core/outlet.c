@@ -94,6 +94,68 @@ bool outlet_contact_renewed(struct outlet *o, uint8_t epoch[OUTLET_EPOCH_BYTES])
     return true;
 }
 
+/* --- how it fares --- */
+
+static void tell(struct outlet *o)
+{
+    struct outlet_health *h = &o->health;
+    if (!h->waits || atomic_load_explicit(&h->full, memory_order_acquire))
+        return;
+    h->waits = false;
+    h->told = h->last;
+    atomic_store_explicit(&h->full, true, memory_order_release);
+    board_post(o->producer, o->producer_slot);
+}
+
+void outlet_tell_fare(struct outlet *o, const struct outlet_fare *fare, uint64_t now_ns)
+{
+    struct outlet_health *h = &o->health;
+    struct outlet_fare *last = &h->last;
+    bool recovered = last->failures > 0 && fare->failures == 0;
+    bool urgent = h->waits || recovered || last->disabled != fare->disabled || h->told.wants != last->wants;
+    bool news = urgent || fare->failures != last->failures;
+    if (!h->kept || !news || (!urgent && h->told_ns > 0 && now_ns < h->told_ns + OUTLET_FARE_NS))
+        return;
+    uint32_t wants = last->wants;
+    *last = *fare;
+    last->wants = wants;
+    h->told_ns = now_ns;
+    h->waits = true;
+    tell(o);
+}
+
+void outlet_go_on_telling(struct outlet *o)
+{
+    tell(o);
+}
+
+bool outlet_take_fare(struct outlet *o, struct outlet_fare *fare)
+{
+    struct outlet_health *h = &o->health;
+    if (!atomic_load_explicit(&h->full, memory_order_acquire))
+        return false;
+    *fare = h->told;
+    atomic_store_explicit(&h->full, false, memory_order_release);
+    board_post(o->consumer, o->consumer_slot);
+    return true;
+}
+
+enum outlet_want outlet_take_want(struct outlet *o)
+{
+    if (atomic_load_explicit(&o->health.want, memory_order_relaxed) == OUTLET_WANT_NOTHING)
+        return OUTLET_WANT_NOTHING;
+    o->health.last.wants++;
+    return (enum outlet_want)atomic_exchange(&o->health.want, OUTLET_WANT_NOTHING);
+}
+
+void outlet_want(struct outlet *o, enum outlet_want want)
+{
+    atomic_store(&o->health.want, want);
+    board_post(o->consumer, o->consumer_slot);
+}
+
+/* --- its report --- */
+
 void outlet_report(struct outlet *o, enum outlet_state state, int error, const char *text, uint64_t wall_ms)
 {
     struct outlet_report *r = &o->report;

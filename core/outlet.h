@@ -12,6 +12,7 @@
 #define PURE_CORE_OUTLET_H
 
 #include "core/board.h"
+#include "core/clock.h"
 #include "core/record_queue.h"
 
 #include <pthread.h>
@@ -90,6 +91,37 @@ struct outlet_contact {
     uint8_t epoch[OUTLET_EPOCH_BYTES]; /* from RENEWED on: the stream's */
 };
 
+/* How an output fares, from its deliverer to whoever keeps it over restarts: the producer's owner.
+ *
+ *     EMPTY -- the deliverer fills `told`, posts the producer --> TOLD
+ *     TOLD -- the producer has copied it, posts the consumer --> EMPTY
+ *
+ * What has to be told meanwhile waits with the deliverer; of that only the newest is told. */
+struct outlet_fare {
+    bool disabled;
+    bool by_command;   /* disabled: somebody wanted it */
+    uint64_t failures; /* in a row */
+    uint64_t since_ms; /* wall clock of the first of them, or of being disabled by command; 0: all is well */
+    uint32_t status;   /* of the last answer that was a failure; 0: there was none */
+    uint32_t wants;    /* how many wants the deliverer has taken: counts up, and wraps */
+    char reason[OUTLET_REASON_MAX]; /* for people; printable */
+};
+
+enum outlet_want { OUTLET_WANT_NOTHING, OUTLET_WANT_ENABLED, OUTLET_WANT_DISABLED };
+
+#define OUTLET_FARE_NS NS_PER_S /* at least so long between two that are no change of what it can do */
+
+struct outlet_health {
+    bool kept;               /* somebody takes what is told. Set before loops run */
+    _Atomic bool full;       /* TOLD: stored with release, read with acquire */
+    struct outlet_fare told; /* the writer's of the last step */
+    _Atomic int want;        /* enum outlet_want: of others, for the deliverer */
+    /* the deliverer's */
+    struct outlet_fare last; /* that was told, or waits */
+    uint64_t told_ns;        /* when that was */
+    bool waits;              /* `last` is to be told yet */
+};
+
 struct outlet {
     struct record_queue queue;
     const char *kind; /* "wire", "link", "inner" */
@@ -110,6 +142,7 @@ struct outlet {
     _Atomic uint64_t producer_waits; /* 0: no; else 1 + the most bytes held at which it is told */
     struct outlet_dead dead;
     struct outlet_contact contact;
+    struct outlet_health health;
     struct outlet_report report;
 };
 
@@ -160,6 +193,9 @@ static inline bool outlet_over(const struct outlet *o)
 /* The receiver was asked, and what came of it is durable. `epoch`: the new one; NULL: the stream's stays. */
 void outlet_contact_noted(struct outlet *o, const uint8_t *epoch);
 
+/* Takes what the deliverer tells of how it fares. False: nothing is told. */
+bool outlet_take_fare(struct outlet *o, struct outlet_fare *fare);
+
 /* Whether more than `most_bytes` are held. If so, a notice to the producer follows once they are not. */
 bool outlet_wait(struct outlet *o, uint64_t most_bytes);
 
@@ -199,10 +235,24 @@ static inline uint64_t outlet_base(const struct outlet *o)
     return freed > o->contact.common ? freed : o->contact.common;
 }
 
+/* Tells the producer, once in a while, or at once when it becomes disabled, is enabled, delivers again, or
+ * has taken a want. `fare->wants` is not looked at. Each round that a deliverer has news, and each after
+ * outlet_take_want returned some. */
+void outlet_tell_fare(struct outlet *o, const struct outlet_fare *fare, uint64_t now_ns);
+
+/* What was to be told and could not is told now, if it can be. Once a round. */
+void outlet_go_on_telling(struct outlet *o);
+
+/* What somebody wants of it since the last call, to be done now. */
+enum outlet_want outlet_take_want(struct outlet *o);
+
 /* Changes what the outlet says of itself. `text` may be NULL: unchanged. Never waits. */
 void outlet_report(struct outlet *o, enum outlet_state state, int error, const char *text, uint64_t wall_ms);
 
 /* --- anyone --- */
+
+/* Wants it to be delivered again, or no more. A want that was not taken yet is replaced. */
+void outlet_want(struct outlet *o, enum outlet_want want);
 
 /* Copies the last error's text, at most `size` bytes with its NUL. */
 void outlet_error_text(struct outlet *o, char *text, size_t size);

@@ -1,5 +1,5 @@
 /* Name lookups, seen from a loop: a request embedded in its owner, answered on the loop's thread. uring/dns.c
- * answers with getaddrinfo on helper threads, tests/sim with scripted answers. */
+ * answers from its cache or by helper threads, tests/sim with scripted answers. */
 #ifndef PURE_CORE_RESOLVER_H
 #define PURE_CORE_RESOLVER_H
 
@@ -21,7 +21,10 @@ struct resolver_request {
     void (*done)(struct resolver_request *request, int error);
     char name[RESOLVER_NAME_MAX + 1];
     uint16_t port;
+    bool doubted;   /* the addresses of an earlier answer do not work: one from a cache will do only if it is
+                       a few seconds old at most */
     unsigned count; /* addresses[0, count) */
+    uint64_t valid_ns; /* how long the addresses may be used, from `done` on */
     struct resolver_address addresses[RESOLVER_ADDRESSES];
     bool in_flight;
     int result;                    /* the resolver's: what `done` will say, while it waits to be said */

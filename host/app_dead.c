@@ -355,7 +355,8 @@ static void begin(struct owned_app *a)
 static void do_request(struct owned_app *a)
 {
     struct app_dead *w = &a->journal.dead;
-    if (!w->busy && dead_request_state(&a->entry.dead) == DEAD_REQUEST_ASKED)
+    if (!w->busy && dead_request_state(&a->entry.dead) == DEAD_REQUEST_ASKED &&
+        !dead_action_of_output(a->entry.dead.action))
         begin(a);
     if (!w->busy || w->framed)
         return;

@@ -129,6 +129,7 @@ static void fail(struct owned_app *a, int error)
     j->framing = false;
     owned_app_store_failed(a, error);
     app_dead_failed(a);
+    app_fare_failed(a);
 }
 
 static bool end_frame(struct owned_app *a)
@@ -268,6 +269,8 @@ static void frame_snapshot(struct owned_app *a)
     for (struct journal_output *o = j->outputs; o; o = o->next) {
         put_output_numbers(frames, o);
         dead_letters_frame_all(&o->dead.letters, o->name, frames);
+        if (o->fare.fare.disabled || o->fare.fare.failures > 0)
+            app_fare_frame(&o->fare, o->name, frames);
     }
     put_state(a, frames);
 }
@@ -278,7 +281,7 @@ static size_t snapshot_bytes(const struct owned_app *a)
     const struct app_journal *j = &a->journal;
     size_t cursor = sizeof(struct section_cursor) + JOURNAL_NAME_MAX, outputs = 0;
     for (const struct journal_output *o = j->outputs; o; o = o->next)
-        outputs += 2 * JOURNAL_NAME_MAX + (size_t)o->dead.letters.count * LETTER_BYTES;
+        outputs += 4 * JOURNAL_NAME_MAX + (size_t)o->dead.letters.count * LETTER_BYTES;
     return ACK_FRAME_BYTES + j->snapshot.size + (a->intake.streams.count + a->inner_count) * cursor +
            a->intake.keys.count * sizeof(struct section_key) + outputs;
 }
@@ -471,6 +474,7 @@ static void placed(struct journal_member *m, uint64_t segment, uint64_t offset)
             o->noted = DEAD_WRITING;
     }
     app_dead_placed(a);
+    app_fare_placed(a);
     if (j->framed)
         hold_segment(a, segment);
     j->framed = false;
@@ -490,6 +494,7 @@ static void durable(struct journal_member *m)
         contact_durable(o);
     }
     app_dead_durable(a);
+    app_fare_durable(a);
     if (j->snapshot_writing)
         release_segments(j, j->snapshot_segment);
     j->snapshot_writing = false;

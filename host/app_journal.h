@@ -18,6 +18,7 @@
 #define PURE_HOST_APP_JOURNAL_H
 
 #include "host/app_dead.h"
+#include "host/app_fare.h"
 #include "host/app_state.h"
 #include "host/backlog.h"
 #include "host/config.h"
@@ -50,6 +51,7 @@ struct journal_output {
     enum dead_batch noted;   /* reach and epoch, as the deliverer waits for (struct outlet_contact) */
     struct backlog *backlog; /* NULL: the configuration has no such output; its records are held */
     struct output_dead dead;
+    struct kept_fare fare;
     struct journal_output *next;
 };
 

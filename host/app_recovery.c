@@ -114,6 +114,15 @@ static int forget_dead(struct owned_app *a, const struct section_dead_gone *gone
     return 0;
 }
 
+static int restore_fare(struct owned_app *a, const struct section_fare *fare)
+{
+    struct journal_output *o = output_of(a, fare->output);
+    if (!o)
+        return -ENOMEM;
+    app_fare_restore(&o->fare, fare);
+    return 0;
+}
+
 static int restore_section(struct owned_app *a, const struct section *section)
 {
     switch (section->type) {
@@ -133,6 +142,8 @@ static int restore_section(struct owned_app *a, const struct section *section)
         return restore_dead(a, &section->dead);
     case SECTION_DEAD_GONE:
         return forget_dead(a, &section->dead_gone);
+    case SECTION_FARE:
+        return restore_fare(a, &section->fare);
     }
     return 0;
 }
@@ -141,8 +152,10 @@ static void forget_all(struct owned_app *a)
 {
     streams_dispose(&a->intake.streams);
     keys_dispose(&a->intake.keys);
-    for (struct journal_output *o = a->journal.outputs; o; o = o->next)
+    for (struct journal_output *o = a->journal.outputs; o; o = o->next) {
         dead_letters_clear(&o->dead.letters);
+        o->fare = (struct kept_fare){0};
+    }
     a->journal.segment_count = 0;
 }
 

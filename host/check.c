@@ -8,6 +8,7 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define APP_OUTPUTS_MAX 256
@@ -47,7 +48,7 @@ static unsigned check_outputs(const struct config *config, const char *name, con
     unsigned problems = 0;
     for (unsigned i = 0; i < config->output_count; i++) {
         const struct config_output *output = &config->outputs[i];
-        if (strcmp(output->app, name) != 0 || has_output(app, output->output))
+        if (strcmp(output->app, name) != 0 || has_output(app, output->output) || config_hears(config, output))
             continue;
         print_unknown_output(config, output, app, out);
         problems++;
@@ -194,6 +195,7 @@ unsigned check_store(const struct config *config, const struct host_options *opt
 struct check_result check_config(const struct config *config, const struct host_options *options, FILE *out)
 {
     struct check_result result = {.problems = check_key(config, out)};
+    result.problems += check_tls(config, time(NULL), out);
     result.problems += check_apps(config, options, out);
     result.problems += check_store(config, options, out, &result.degraded);
     result.kernel = kernel_refuses(options, out);

@@ -26,7 +26,12 @@ unsigned check_key(const struct config *config, FILE *out);
 unsigned check_store(const struct config *config, const struct host_options *options, FILE *out,
                      bool *degraded);
 
-/* All three, and asks for one back end. Starts nothing. */
+/* Reads the files of TLS as a host would: CA certificates, and of our own certificates whether the key is
+ * theirs and not everybody's to read, and their dates at `now_s` (seconds since 1970). Returns how many
+ * problems it wrote; what is worth a note is written, too. Implemented in check_tls.c. */
+unsigned check_tls(const struct config *config, int64_t now_s, FILE *out);
+
+/* All of them, and asks for one back end. Starts nothing. */
 struct check_result check_config(const struct config *config, const struct host_options *options, FILE *out);
 
 #endif

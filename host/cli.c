@@ -60,6 +60,10 @@ static const struct command commands[] = {
      "Records that the receiver of OUTPUT (APP.OUTPUT) refused as often as attempts = allows: list shows\n"
      "them, replay sends them again, drop forgets them. RANGE is a number, two as in 5-9, or all, which is\n"
      "meant where none is given; drop needs it. --json prints an object a line.\n"},
+    {"output", cli_output, TAKES_CONFIG | TAKES_URL, 2, 2,
+     "output enable|disable [-c FILE | --url URL] OUTPUT",
+     "A wire OUTPUT (APP.OUTPUT) that is disabled, by itself or by command, keeps what is sent to it, also\n"
+     "when the host is restarted, until it is enabled, or configured anew.\n"},
 };
 
 static const char general_help[] =

@@ -28,9 +28,10 @@ int cli_check(const struct cli_arguments *arguments, const struct host_options *
 int cli_key(const struct cli_arguments *arguments, const struct host_options *options); /* cli_key.c */
 int cli_show_status(const struct cli_arguments *arguments, const struct host_options *options);
 int cli_show_state(const struct cli_arguments *arguments, const struct host_options *options);
-int cli_log(const struct cli_arguments *arguments, const struct host_options *options);  /* cli_log.c */
-int cli_fsck(const struct cli_arguments *arguments, const struct host_options *options); /* cli_fsck.c */
-int cli_dead(const struct cli_arguments *arguments, const struct host_options *options); /* cli_dead.c */
+int cli_log(const struct cli_arguments *arguments, const struct host_options *options);    /* cli_log.c */
+int cli_fsck(const struct cli_arguments *arguments, const struct host_options *options);   /* cli_fsck.c */
+int cli_dead(const struct cli_arguments *arguments, const struct host_options *options);   /* cli_dead.c */
+int cli_output(const struct cli_arguments *arguments, const struct host_options *options); /* cli_output.c */
 int cli_send(const struct cli_arguments *arguments, const struct host_options *options);
 
 #endif

@@ -31,42 +31,6 @@ static int read_range(const char *text, struct dead_range *range)
     return 0;
 }
 
-/* Whether it is APP.OUTPUT. */
-static bool is_output(const char *name)
-{
-    char app[CONFIG_NAME_MAX + 2];
-    const char *dot = strchr(name, '.');
-    if (dot) {
-        snprintf(app, sizeof(app), "%.*s", (int)min_size((size_t)(dot - name), sizeof(app)), name);
-        if (value_is_name(app, CONFIG_NAME_MAX, "") && value_is_name(dot + 1, CONFIG_NAME_MAX, ""))
-            return true;
-    }
-    cli_fail(CLI_USAGE, "an output's name is APP.OUTPUT, both 1 to %d letters, digits, '-' or '_'",
-             CONFIG_NAME_MAX);
-    return false;
-}
-
-#define PATH_MAX_SIZE (2 * CONFIG_NAME_MAX + 64)
-
-/* One exchange, answered with an object in JSON: 0, and `*answer` lies in the reply, whose body is the
- * caller's to free; or a status, the reason having been said. */
-static int ask(struct cli_running *running, const char *method, const char *path, const char *body,
-               struct cli_reply *reply, struct span *answer)
-{
-    char why[512] = "";
-    int status = 0;
-    if (cli_http(&running->endpoint, method, path, span_text(body), reply, why, sizeof(why)) < 0)
-        return cli_fail(CLI_FAILED, "%s", why);
-    if (reply->status != 200)
-        status = cli_fail_status(reply, reply->status == 404 ? ": pure-host status lists the outputs"
-                                                             : cli_remedy(reply->status));
-    else if (cli_json_whole(span_of(reply->body, reply->size), answer) < 0)
-        status = cli_fail(CLI_FAILED, "the host's answer is not JSON");
-    if (status != 0)
-        free(reply->body);
-    return status;
-}
-
 /* --- list --- */
 
 static void print_row(struct span dead, uint64_t number)
@@ -128,11 +92,11 @@ static int list(struct cli_running *running, const char *output, const struct de
     struct listing l = {.range = *range, .next = range->first, .json = json, .more = true};
     int status = 0;
     while (status == 0 && l.more) {
-        char path[PATH_MAX_SIZE];
+        char path[CLI_PATH_MAX];
         struct cli_reply reply;
         struct span page;
         snprintf(path, sizeof(path), "/outputs/%s/dead?from=%llu", output, (unsigned long long)l.next);
-        status = ask(running, "GET", path, "", &reply, &page);
+        status = cli_ask(running, "GET", path, "", &reply, &page);
         if (status != 0)
             break;
         if (show_page(&l, page) < 0)
@@ -159,7 +123,7 @@ static int change_part(struct cli_running *running, struct change *c, const char
     struct cli_reply reply;
     struct span answer, failed, name, one;
     uint64_t count, from = c->next;
-    int status = ask(running, "POST", c->path, range, &reply, &answer);
+    int status = cli_ask(running, "POST", c->path, range, &reply, &answer);
     if (status != 0)
         return status;
     c->next = 0;
@@ -183,7 +147,7 @@ static int change_part(struct cli_running *running, struct change *c, const char
 static int change(struct cli_running *running, const char *output, const struct dead_range *range,
                   const char *verb, const char *done)
 {
-    char path[PATH_MAX_SIZE], rest[48];
+    char path[CLI_PATH_MAX], rest[48];
     struct change c = {.path = path, .done = done};
     snprintf(path, sizeof(path), "/outputs/%s/dead/%s", output, verb);
     int status = change_part(running, &c, range->text);
@@ -225,7 +189,7 @@ int cli_dead(const struct cli_arguments *arguments, const struct host_options *o
     struct dead_range range;
     struct cli_running running;
     enum dead_verb verb = read_verb(arguments->operands[0]);
-    if (verb == DEAD_VERBS || !is_output(output))
+    if (verb == DEAD_VERBS || !cli_is_output(output))
         return CLI_USAGE;
     if (verb == DEAD_DROP && !given)
         return cli_fail(CLI_USAGE,

@@ -1,7 +1,9 @@
 #include "host/cli_running.h"
 
 #include "host/cli_json.h"
+#include "host/config_values.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 int cli_load_config(struct config *config, const char *path)
@@ -94,4 +96,35 @@ int cli_fail_status(const struct cli_reply *reply, const char *what_to_do)
     reason_of(reply, line, sizeof(line));
     return cli_fail(CLI_FAILED, "the host answered %u%s%s%s", reply->status, line[0] ? " " : "", line,
                     what_to_do);
+}
+
+bool cli_is_output(const char *name)
+{
+    char app[CONFIG_NAME_MAX + 2];
+    const char *dot = strchr(name, '.');
+    if (dot) {
+        snprintf(app, sizeof(app), "%.*s", (int)min_size((size_t)(dot - name), sizeof(app)), name);
+        if (value_is_name(app, CONFIG_NAME_MAX, "") && value_is_name(dot + 1, CONFIG_NAME_MAX, ""))
+            return true;
+    }
+    cli_fail(CLI_USAGE, "an output's name is APP.OUTPUT, both 1 to %d letters, digits, '-' or '_'",
+             CONFIG_NAME_MAX);
+    return false;
+}
+
+int cli_ask(struct cli_running *running, const char *method, const char *path, const char *body,
+            struct cli_reply *reply, struct span *answer)
+{
+    char why[512] = "";
+    int status = 0;
+    if (cli_http(&running->endpoint, method, path, span_text(body), reply, why, sizeof(why)) < 0)
+        return cli_fail(CLI_FAILED, "%s", why);
+    if (reply->status != 200)
+        status = cli_fail_status(reply, reply->status == 404 ? ": pure-host status lists the outputs"
+                                                             : cli_remedy(reply->status));
+    else if (cli_json_whole(span_of(reply->body, reply->size), answer) < 0)
+        status = cli_fail(CLI_FAILED, "the host's answer is not JSON");
+    if (status != 0)
+        free(reply->body);
+    return status;
 }

@@ -25,4 +25,14 @@ int cli_fail_status(const struct cli_reply *reply, const char *what_to_do);
 /* What to do about a status; static, "" if there is nothing to be said. */
 const char *cli_remedy(uint16_t status);
 
+/* Whether it is APP.OUTPUT; if not, that has been said. */
+bool cli_is_output(const char *name);
+
+#define CLI_PATH_MAX (2 * CONFIG_NAME_MAX + 64) /* bytes of the paths of an output's resources */
+
+/* One exchange about an output, answered with an object in JSON: 0, and `*answer` lies in the reply, whose
+ * body is the caller's to free; or a status, the reason having been said. */
+int cli_ask(struct cli_running *running, const char *method, const char *path, const char *body,
+            struct cli_reply *reply, struct span *answer);
+
 #endif

@@ -258,6 +258,13 @@ static void explain_outlet(const struct screen *s, struct span outlet)
     show_below(s, text);
 }
 
+static void explain_disabled(const struct screen *s, const char *name)
+{
+    char text[NAME_BYTES + 64];
+    snprintf(text, sizeof(text), "To have it tried again: pure-host output enable %s", name);
+    show_below(s, text);
+}
+
 /* What of its records is not on its ordinary way. */
 static void explain_records(const struct screen *s, struct span outlet, const char *name)
 {
@@ -295,6 +302,8 @@ static void show_outlet(const struct screen *s, struct span outlet)
             count_of(outlet, "held_records", cells[4]), bytes_of(outlet, "held_bytes", cells[5]),
             bytes_of(outlet, "capacity", cells[6]));
     explain_outlet(s, outlet);
+    if (strcmp(kind, "wire") == 0 && strcmp(state, "disabled") == 0)
+        explain_disabled(s, name);
     explain_records(s, outlet, name);
 }
 

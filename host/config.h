@@ -223,6 +223,9 @@ int config_load_all(struct config *config, const char *path, const struct config
 int config_load_text_all(struct config *config, const char *path, struct span text,
                          const struct config_listener *listener);
 
+/* Whether another output of its app has it as on_disable: the app's module need not know it. */
+bool config_hears(const struct config *config, const struct config_output *output);
+
 /* What is right in itself and most likely forgotten: a line each, as of a problem. */
 void config_doubts(const struct config *config, const struct config_listener *listener);
 

@@ -130,6 +130,17 @@ static bool has_output(const struct config *config, const char *app, const char 
     return false;
 }
 
+bool config_hears(const struct config *config, const struct config_output *output)
+{
+    for (unsigned i = 0; i < config->output_count; i++) {
+        const struct config_output *o = &config->outputs[i];
+        if (o->wire.on_disable && strcmp(o->app, output->app) == 0 &&
+            strcmp(o->wire.on_disable, output->output) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Where an output's end is told has to lead somewhere. */
 static void check_on_disable(struct config_loader *l, const struct config_output *output)
 {

@@ -1,4 +1,4 @@
-/* What somebody at the front wants done with the dead letters of an app's output, and the answer: a place for
+/* What somebody at the front wants done with an app's output or its dead letters, and the answer: a place for
  * one request at a time, a word that goes to and fro between two threads.
  *
  *     FREE -- the front fills it, posts the owner --> ASKED
@@ -20,7 +20,18 @@
 
 enum dead_request_state { DEAD_REQUEST_FREE, DEAD_REQUEST_ASKED, DEAD_REQUEST_ANSWERED };
 
-enum dead_action { DEAD_TO_LIST, DEAD_TO_REPLAY, DEAD_TO_DROP };
+enum dead_action {
+    DEAD_TO_LIST,
+    DEAD_TO_REPLAY,
+    DEAD_TO_DROP,
+    OUTPUT_TO_ENABLE, /* of the output itself: host/app_fare.h; the others: host/app_dead.h */
+    OUTPUT_TO_DISABLE,
+};
+
+static inline bool dead_action_of_output(enum dead_action action)
+{
+    return action == OUTPUT_TO_ENABLE || action == OUTPUT_TO_DISABLE;
+}
 
 struct dead_request {
     _Atomic int state; /* enum dead_request_state: stored with release, read with acquire */

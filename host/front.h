@@ -6,6 +6,7 @@
  *     front_request.c      from a head to a request: what is wanted, by whom, how the body comes
  *     front_routes.c       which resource, which app; the answers that are texts
  *     front_body.c         bodies into inboxes: events, lines, records
+ *     front_sealed.c       sealed records: heads, chunks of bodies, proofs of replies
  *     front_dead.c         requests for dead letters
  *     front_watch.c        apps that keep their clients waiting
  *     front_reply.c        replies into a connection's output
@@ -27,6 +28,7 @@
 #include "wire/http.h"
 
 struct client;
+struct sealed_door;
 struct front;
 
 /* One app, as the front sees it. */
@@ -98,6 +100,7 @@ struct front {
     uint64_t wall_ms, wall_at_ns; /* the wall clock as of loop->now_ns == wall_at_ns */
     uint64_t date_s;              /* second of `date` */
     char date[30];                /* IMF-fixdate, RFC 9110 section 5.6.7 */
+    struct sealed_door *door;     /* who may send sealed records; NULL: nobody. Outlives the front */
     uint64_t started_ns;
     struct front_counters counters;
 };

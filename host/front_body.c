@@ -5,6 +5,7 @@
 
 #include "host/front_dead.h"
 #include "host/front_reply.h"
+#include "host/front_sealed.h"
 
 /* --- kept bytes --- */
 
@@ -60,9 +61,11 @@ static struct run run_of(struct client *c, uint32_t records)
         .first = b->next,
         .base = b->base,
         .asks = b->asks,
+        .fresh_ns = b->fresh_ns,
         .time_ms = front_wall_ms(c->front),
         .event = span_of(b->event, b->event_size),
         .source = span_of(b->source, b->source_size),
+        .identity = span_of(b->identity, b->identity_size),
         .key = span_of(b->key, b->key_size),
     };
     memcpy(run.epoch, b->epoch, EPOCH_BYTES);
@@ -392,6 +395,15 @@ static void give(struct client *c, struct span content, bool complete)
     }
 }
 
+/* Chunk by chunk. What is refused on the way is discarded as it comes. */
+static void give_sealed(struct client *c, struct span content)
+{
+    struct span plain;
+    bool last = false;
+    while (!last && c->body.sealed && front_sealed_take(c, &content, &plain, &last) > 0)
+        give(c, plain, last);
+}
+
 int front_body_take(struct client *c, struct span bytes, size_t *used)
 {
     struct span content;
@@ -401,7 +413,7 @@ int front_body_take(struct client *c, struct span bytes, size_t *used)
         return 1;
     }
     if (content.size > 0 || complete)
-        give(c, content, complete);
+        c->body.sealed ? give_sealed(c, content) : give(c, content, complete);
     return complete || c->reading == READING_NOTHING;
 }
 
@@ -413,5 +425,6 @@ void front_body_release(struct client *c)
     b->reserved = 0;
     b->size = b->whole = 0;
     b->whole_records = 0;
+    front_sealed_release(c);
     front_forget(c->front, &b->bytes, &b->room);
 }

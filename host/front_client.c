@@ -6,6 +6,7 @@
 #include "host/front_body.h"
 #include "host/front_reply.h"
 #include "host/front_request.h"
+#include "host/front_sealed.h"
 #include "host/front_watch.h"
 
 #define PROGRESS_NS (10 * NS_PER_S) /* a client that takes no byte of its replies for so long is closed */
@@ -56,6 +57,7 @@ static void request_timed_out(struct client *c)
         return;
     }
     c->front->counters.timeouts++;
+    front_sealed_distrust(c);
     client_refuse(c, 408, "the request did not come in in time");
 }
 
@@ -457,8 +459,10 @@ static void settle_input(struct client *c)
         c->lingers = true;
     if (c->reading == READING_NOTHING || c->kept_size == 0)
         forget_kept(c);
-    if (c->peer_ended && c->reading == READING_BODY)
+    if (c->peer_ended && c->reading == READING_BODY) {
+        front_sealed_distrust(c);
         client_refuse(c, 400, "the body ended early");
+    }
     clock_request(c);
 }
 
@@ -527,6 +531,7 @@ static void forget_requests(struct client *c)
 {
     c->generation++;
     front_body_release(c);
+    front_sealed_forget(c);
     forget_kept(c);
     for (; c->first != c->end; c->first++) {
         struct exchange *x = client_exchange(c, c->first);

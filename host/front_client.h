@@ -13,6 +13,8 @@
 #include "core/stream.h"
 #include "host/front_routes.h"
 
+struct client_sealed;
+
 #define FRONT_PIPELINE     64   /* unanswered requests; a power of two */
 #define FRONT_OUTPUT_BYTES 4096 /* replies that go in one send */
 
@@ -40,6 +42,8 @@ struct exchange {
     bool close;        /* the last on its connection */
     bool says_keep;    /* HTTP/1.0 with keep-alive */
     bool stored_known; /* a result has stated `stored` */
+    bool sealed;       /* its reply says nothing in clear but the status … */
+    bool proven;       /* … and all of it with the proof (front_sealed.h) */
 };
 
 enum body_sink { SINK_DISCARD, SINK_EVENT, SINK_LINES, SINK_RECORDS, SINK_RANGE };
@@ -64,9 +68,12 @@ struct front_body {
     uint64_t asks;          /* as of a run; 0: the body has records */
     uint64_t left;          /* records to come by Pure-Count */
     uint8_t epoch[EPOCH_BYTES];
-    uint8_t event_size, source_size, key_size;
+    uint64_t fresh_ns; /* as of a run */
+    bool sealed;       /* the content comes in chunks that have to be opened */
+    uint8_t event_size, source_size, identity_size, key_size;
     char event[EVENT_NAME_MAX];
     char source[SOURCE_NAME_MAX];
+    char identity[SOURCE_NAME_MAX];
     char key[IDEMPOTENCY_KEY_MAX];
 };
 
@@ -100,6 +107,8 @@ struct client {
     uint32_t kept_size, kept_room;
     size_t scanned; /* of the head at the front of `kept` */
     struct front_body body;
+    struct client_sealed *sealed; /* front_sealed.h; NULL: no sealed request has come */
+    uint32_t sealed_room;
     /* exchanges [first, end), counted from the start; number n in exchanges[n % FRONT_PIPELINE] */
     uint32_t first, end;
     struct exchange exchanges[FRONT_PIPELINE];

@@ -15,7 +15,7 @@ static void ask(struct client *c, struct front_app *app, enum dead_action action
 {
     struct dead_request *r = &app->app->dead;
     if (dead_request_state(r) != DEAD_REQUEST_FREE) {
-        client_decline(c, 503, "another request for dead letters of this app is under way");
+        client_decline(c, 503, "another request for an output of this app is under way");
         return;
     }
     r->action = action;
@@ -28,12 +28,14 @@ static void ask(struct client *c, struct front_app *app, enum dead_action action
     client_awaits_dead(c, app);
 }
 
-/* Whether the app has dead letters at all. False: declined. */
+/* Whether the app has what is asked for. False: declined. */
 static bool begin(struct client *c, const struct routed *to)
 {
     client_last(c)->kind = EXCHANGE_DEAD;
     if (to->output.size >= OUTLET_NAME_MAX)
         client_decline(c, 404, "there is no such output");
+    else if (to->route == ROUTE_ENABLE || to->route == ROUTE_DISABLE)
+        return true;
     else if (to->app->app->durability == DURABILITY_MEMORY)
         client_decline(c, 409, "the app keeps nothing on disk, so its outputs have no dead letters");
     else
@@ -71,7 +73,21 @@ void front_dead_list(struct client *c, const struct routed *to)
         ask(c, to->app, DEAD_TO_LIST, to->output, from, UINT64_MAX);
 }
 
-/* --- replay, drop --- */
+/* --- replay, drop, enable, disable --- */
+
+static enum dead_action action_of(enum route route)
+{
+    switch (route) {
+    case ROUTE_DEAD_DROP:
+        return DEAD_TO_DROP;
+    case ROUTE_ENABLE:
+        return OUTPUT_TO_ENABLE;
+    case ROUTE_DISABLE:
+        return OUTPUT_TO_DISABLE;
+    default:
+        return DEAD_TO_REPLAY;
+    }
+}
 
 void front_dead_change(struct client *c, const struct routed *to)
 {
@@ -80,7 +96,7 @@ void front_dead_change(struct client *c, const struct routed *to)
         return;
     b->app = to->app;
     b->sink = SINK_RANGE;
-    b->action = to->route == ROUTE_DEAD_DROP ? DEAD_TO_DROP : DEAD_TO_REPLAY;
+    b->action = action_of(to->route);
     memcpy(b->source, to->output.data, to->output.size);
     b->source_size = (uint8_t)to->output.size;
     b->key_size = 0;
@@ -120,7 +136,8 @@ void front_dead_take(struct client *c, struct span content, bool complete)
 {
     static const char wrong[] = "the body has to be a number, two as in 5-9, or all";
     struct front_body *b = &c->body;
-    uint64_t first, last;
+    bool ranged = !dead_action_of_output(b->action);
+    uint64_t first = 0, last = 0;
     if (b->key_size + content.size > RANGE_BYTES) {
         client_decline(c, 400, wrong);
         return;
@@ -130,7 +147,7 @@ void front_dead_take(struct client *c, struct span content, bool complete)
     b->key_size += (uint8_t)content.size;
     if (!complete)
         return;
-    if (parse_range(trim(span_of(b->key, b->key_size)), &first, &last) < 0)
+    if (ranged && parse_range(trim(span_of(b->key, b->key_size)), &first, &last) < 0)
         client_decline(c, 400, wrong);
     else
         ask(c, b->app, b->action, span_of(b->source, b->source_size), first, last);

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "host/front_body.h"
+#include "host/front_sealed.h"
 
 struct status_line {
     uint16_t status;
@@ -24,6 +25,7 @@ static const struct status_line status_lines[] = {
     LINE(409, "Conflict"),
     LINE(400, "Bad Request"),
     LINE(401, "Unauthorized"),
+    LINE(403, "Forbidden"),
     LINE(405, "Method Not Allowed"),
     LINE(408, "Request Timeout"),
     LINE(411, "Length Required"),
@@ -122,6 +124,7 @@ static uint16_t status_of_error(int error)
     case PE_STREAM_GAP:
     case PE_STREAM_RETIRED:
     case PE_STREAM_ROLLED_BACK:
+    case PE_STREAM_STALE:
         return 409;
     case PE_TOO_LARGE:
         return 413;
@@ -152,6 +155,17 @@ static size_t short_body(char *body, const struct exchange *x, uint16_t status)
         at = PUT(at, "\"}\n");
     }
     return (size_t)(at - body);
+}
+
+/* What the way may see, which is nothing, and the proof for who has asked. */
+static char *put_sealed_fields(char *at, struct client *c, const struct exchange *x, uint16_t status)
+{
+    if (!x->proven)
+        return at;
+    at = PUT(at, "Pure-Sealed: ");
+    front_sealed_prove(c, x, status, at);
+    at += SEALED_REPLY_TEXT_BYTES;
+    return PUT(at, "\r\n");
 }
 
 static char *put_rare_fields(char *at, const struct exchange *x, uint16_t status)
@@ -205,7 +219,7 @@ uint16_t front_reply_put(struct client *c, struct exchange *x)
     uint16_t status = x->status ? x->status : status_of_error(x->error);
     const struct status_line *line = status_line(status);
     char body[BODY_MAX], *at = c->output + c->output_size;
-    size_t body_size = x->text ? x->text_size : short_body(body, x, status);
+    size_t body_size = x->text ? x->text_size : x->sealed ? 0 : short_body(body, x, status);
     at = put(at, line->text, line->size);
     at = put_date(c->front, at);
     at = PUT(at, "\r\nContent-Type: ");
@@ -213,7 +227,9 @@ uint16_t front_reply_put(struct client *c, struct exchange *x)
     at = PUT(at, "\r\nContent-Length: ");
     at = put_number(at, body_size);
     at = PUT(at, "\r\n");
-    if (x->kind != EXCHANGE_EVENTS || status != 200)
+    if (x->sealed)
+        at = put_sealed_fields(at, c, x, status);
+    else if (x->kind != EXCHANGE_EVENTS || status != 200)
         at = put_rare_fields(at, x, status);
     if (x->close)
         at = PUT(at, "Connection: close\r\n");

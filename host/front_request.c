@@ -6,6 +6,7 @@
 #include "host/front_dead.h"
 #include "host/front_reply.h"
 #include "host/front_routes.h"
+#include "host/front_sealed.h"
 #include "host/front_watch.h"
 
 /* --- fields --- */
@@ -33,6 +34,7 @@ static const struct wanted_field wanted_fields[] = {
     WANTED("pure-event", event),
     WANTED("pure-base", base),
     WANTED("pure-sent", sent),
+    WANTED("pure-sealed", sealed),
 };
 
 /* Which of them can have a name of that first letter (bit set of indices): most fields need no comparison. */
@@ -48,7 +50,7 @@ static uint32_t wanted_by_letter(uint8_t letter)
     case 'i':
         return 0x010;
     case 'p':
-        return 0xfe0;
+        return 0x1fe0;
     default:
         return 0;
     }
@@ -155,12 +157,9 @@ static const char *suspended(struct registry_app *app)
     return pure_error_text(error < 0 ? error : PE_APP_SUSPENDED);
 }
 
-/* Room for the body in the app's inbox, asked for before it comes, in vain if bodies that are coming in have
- * their share already: then it is asked for again when its bytes are there. False: declined. */
-static bool admit(struct client *c, struct front_app *app, enum body_sink sink)
+bool front_request_admit(struct client *c, struct front_app *app, enum body_sink sink, uint64_t size)
 {
     struct front_body *b = &c->body;
-    uint64_t size = b->framing.framing == HTTP_SIZED ? b->framing.left : 0;
     const char *why = suspended(app->app);
     if (!why)
         why = front_watch_refusal(c->front, app);
@@ -185,6 +184,12 @@ static bool admit(struct client *c, struct front_app *app, enum body_sink sink)
     return true;
 }
 
+static bool admit(struct client *c, struct front_app *app, enum body_sink sink)
+{
+    const struct http_body *framing = &c->body.framing;
+    return front_request_admit(c, app, sink, framing->framing == HTTP_SIZED ? framing->left : 0);
+}
+
 static void begin_events(struct client *c, const struct routed *to, const struct request_fields *fields)
 {
     struct front_body *b = &c->body;
@@ -196,7 +201,8 @@ static void begin_events(struct client *c, const struct routed *to, const struct
     }
     if (!admit(c, to->app, lines ? SINK_LINES : SINK_EVENT))
         return;
-    b->next = b->base = b->asks = 0;
+    b->next = b->base = b->asks = b->fresh_ns = 0;
+    b->identity_size = 0;
     b->event_size = (uint8_t)copy(b->event, to->event);
     b->source_size = (uint8_t)copy(b->source, span_text("http"));
     b->key_size = (uint8_t)copy(b->key, fields->key);
@@ -269,6 +275,8 @@ static void begin_records(struct client *c, const struct routed *to, const struc
         return;
     b->whole = 0;
     b->whole_records = 0;
+    b->fresh_ns = 0;
+    b->identity_size = 0;
     b->event_size = (uint8_t)copy(b->event, fields->event);
     b->source_size = (uint8_t)copy(b->source, fields->stream);
     b->key_size = 0;
@@ -368,11 +376,14 @@ static void begin_resource(struct client *c, const struct routed *to, const stru
         begin_events(c, to, fields);
     else if (to->route == ROUTE_RECORDS)
         begin_records(c, to, fields);
+    else if (to->route == ROUTE_SEALED)
+        front_sealed_begin(c, fields);
     else if (to->route == ROUTE_STATE)
         begin_show(c, to->app);
     else if (to->route == ROUTE_DEAD)
         front_dead_list(c, to);
-    else if (to->route == ROUTE_DEAD_REPLAY || to->route == ROUTE_DEAD_DROP)
+    else if (to->route == ROUTE_DEAD_REPLAY || to->route == ROUTE_DEAD_DROP || to->route == ROUTE_ENABLE ||
+             to->route == ROUTE_DISABLE)
         front_dead_change(c, to);
     else
         begin_text(c, to->route);
@@ -397,7 +408,8 @@ void front_request_begin(struct client *c)
     if (!begin_expectation(c, &fields))
         return;
     const char *token = front->config->token;
-    if (token && to.route != ROUTE_HEALTH && !authorized(token, fields.authorization))
+    bool open = to.route == ROUTE_HEALTH || to.route == ROUTE_SEALED; /* where the key says who it is */
+    if (token && !open && !authorized(token, fields.authorization))
         client_decline(c, 401, "a token is needed");
     else if (begin_route(c, &to, method))
         begin_resource(c, &to, &fields);

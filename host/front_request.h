@@ -7,14 +7,19 @@
 /* Fields of a request that matter here, each given once at most. `data` NULL: absent. */
 struct request_fields {
     struct span host, authorization, content_type, content_encoding, expect, key;
-    struct span stream, epoch, first, count, event, base, sent; /* Pure-… */
-    bool close, keep_alive;                                     /* elements of Connection */
-    bool length, coding;                                        /* Content-Length, Transfer-Encoding */
+    struct span stream, epoch, first, count, event, base, sent, sealed; /* Pure-… */
+    bool close, keep_alive;                                             /* elements of Connection */
+    bool length, coding; /* Content-Length, Transfer-Encoding */
 };
 
 /* Begins the request whose head has been parsed into front->head: adds its exchange and prepares c->body.
  * Errors are exchanges, too, ready at once. */
 void front_request_begin(struct client *c);
+
+/* Room for a body of `size` bytes (0: not known) in the app's inbox, asked for before it comes, in vain if
+ * bodies that are coming in have their share already: then it is asked for again when its bytes are there.
+ * Sets the body's app and sink. False: declined. */
+bool front_request_admit(struct client *c, struct front_app *app, enum body_sink sink, uint64_t size);
 
 /* A head that could not be parsed (PE_MALFORMED, PE_TOO_LARGE): adds an exchange that says so and closes. */
 void front_request_malformed(struct client *c, struct span bytes, int error);

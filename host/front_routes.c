@@ -7,13 +7,11 @@ static const struct {
     const char *path;
     enum route route;
 } fixed[] = {
-    {"/", ROUTE_ROOT},
-    {"/status", ROUTE_STATUS},
-    {"/health", ROUTE_HEALTH},
-    {"/metrics", ROUTE_METRICS},
+    {"/", ROUTE_ROOT},           {"/status", ROUTE_STATUS}, {"/health", ROUTE_HEALTH},
+    {"/metrics", ROUTE_METRICS}, {"/sealed", ROUTE_SEALED},
 };
 
-static struct front_app *find_app(const struct front *front, struct span name)
+struct front_app *route_app(const struct front *front, struct span name)
 {
     struct front_app *app = front->buckets[front_hash(name) & front->bucket_mask];
     while (app && !span_equal(app->name, name))
@@ -55,7 +53,7 @@ static struct routed find_in_app(const struct front *front, struct span path)
     } else {
         return to;
     }
-    to.app = find_app(front, name);
+    to.app = route_app(front, name);
     if (!to.app)
         to.route = ROUTE_NO_APP;
     return to;
@@ -69,7 +67,11 @@ static struct routed find_in_output(const struct front *front, struct span path)
     static const struct {
         const char *path;
         enum route route;
-    } parts[] = {{"/dead", ROUTE_DEAD}, {"/dead/replay", ROUTE_DEAD_REPLAY}, {"/dead/drop", ROUTE_DEAD_DROP}};
+    } parts[] = {{"/dead", ROUTE_DEAD},
+                 {"/dead/replay", ROUTE_DEAD_REPLAY},
+                 {"/dead/drop", ROUTE_DEAD_DROP},
+                 {"/enable", ROUTE_ENABLE},
+                 {"/disable", ROUTE_DISABLE}};
     struct routed to = {.route = ROUTE_NONE};
     const uint8_t *slash = path.size > 0 ? memchr(path.data, '/', path.size) : NULL;
     struct span name = span_of(path.data, slash ? (size_t)(slash - path.data) : 0);
@@ -82,7 +84,7 @@ static struct routed find_in_output(const struct front *front, struct span path)
         return to;
     const uint8_t *dot = name.size > 0 ? memchr(name.data, '.', name.size) : NULL;
     if (dot)
-        to.app = find_app(front, span_of(name.data, (size_t)(dot - name.data)));
+        to.app = route_app(front, span_of(name.data, (size_t)(dot - name.data)));
     if (to.app)
         to.output = behind(name, (size_t)(dot + 1 - name.data));
     else
@@ -111,8 +113,9 @@ struct routed route_find(const struct front *front, struct span target)
 
 bool route_takes_posts(enum route route)
 {
-    return route == ROUTE_EVENTS || route == ROUTE_RECORDS || route == ROUTE_DEAD_REPLAY ||
-           route == ROUTE_DEAD_DROP;
+    return route == ROUTE_EVENTS || route == ROUTE_RECORDS || route == ROUTE_SEALED ||
+           route == ROUTE_DEAD_REPLAY || route == ROUTE_DEAD_DROP || route == ROUTE_ENABLE ||
+           route == ROUTE_DISABLE;
 }
 
 const char *route_allows(enum route route)
@@ -125,6 +128,7 @@ static void root(struct text *t)
     static const char text[] = "pure-host\n\n"
                                "POST /apps/APP/events/EVENT   the body is the event's data\n"
                                "POST /apps/APP/records        records from another host\n"
+                               "POST /sealed                  records from another host, sealed\n"
                                "GET  /apps/APP/state          what the app shows\n"
                                "GET  /outputs/APP.OUTPUT/dead what it has set aside\n"
                                "GET  /status                  apps and outlets\n"

@@ -11,10 +11,13 @@ enum route {
     ROUTE_NO_OUTPUT, /* a path of an output of no app */
     ROUTE_EVENTS,    /* /apps/APP/events/EVENT */
     ROUTE_RECORDS,
+    ROUTE_SEALED, /* /sealed: records, of an app that the request does not name in clear */
     ROUTE_STATE,
     ROUTE_DEAD, /* /outputs/APP.OUTPUT/dead */
     ROUTE_DEAD_REPLAY,
     ROUTE_DEAD_DROP,
+    ROUTE_ENABLE, /* /outputs/APP.OUTPUT/enable */
+    ROUTE_DISABLE,
     ROUTE_ROOT,
     ROUTE_STATUS,
     ROUTE_HEALTH,
@@ -25,13 +28,16 @@ struct routed {
     enum route route;
     struct front_app *app;
     struct span event;  /* ROUTE_EVENTS: as run_event_name has it, or empty: not a name */
-    struct span output; /* ROUTE_DEAD…: OUTPUT, perhaps of no output */
+    struct span output; /* of paths with OUTPUT; perhaps of no output */
     struct span query;  /* ROUTE_DEAD: without the "?" */
 };
 
 /* `target`: a request target in origin or absolute form (RFC 9112 section 3.2); queries are ignored, but
  * for ROUTE_DEAD's. */
 struct routed route_find(const struct front *front, struct span target);
+
+/* NULL: there is no such app. */
+struct front_app *route_app(const struct front *front, struct span name);
 
 /* Whether it takes POST, and nothing else. */
 bool route_takes_posts(enum route route);

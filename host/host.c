@@ -59,8 +59,8 @@ static int open_senders(struct host *h, char *why, size_t why_size)
         char name[16];
         snprintf(name, sizeof name, h->sender_count > 1 ? "pure-send-%u" : "pure-send", i % 1000);
         struct host_thread *t = &h->threads[1 + h->owner_count + i];
-        error = open_thread(h, t, name, wires + 2 * links + 1, WIRE_TIMERS * wires + links + 2,
-                            why, why_size);
+        error =
+            open_thread(h, t, name, wires + 2 * links + 1, WIRE_TIMERS * wires + links + 2, why, why_size);
         if (error == 0)
             error = h->options.open_resolver(h->options.context, &t->loop, &h->resolvers[i]);
     }
@@ -192,12 +192,31 @@ static void tell_doubts(struct host *h)
     config_doubts(h->config, &(struct config_listener){.tell = tell_doubt, .context = h});
 }
 
-bool host_needs_key(const struct config *config)
+static bool has_key(const struct config *c)
 {
-    bool needs = config->link != NULL;
-    for (unsigned i = 0; i < config->output_count; i++)
-        needs = needs || config->outputs[i].link_key_line > 0;
-    return needs;
+    return c->key_path || c->key_text;
+}
+
+/* An output with a key goes to a host that is known by it: over a link, or sealed. Peers may come without a
+ * key of ours: then nothing of them is let in. */
+bool host_needs_key(const struct config *c)
+{
+    bool uses = c->link || (c->peer_count > 0 && has_key(c));
+    for (unsigned i = 0; i < c->output_count; i++)
+        uses |= c->outputs[i].link_key_line > 0;
+    return uses;
+}
+
+static int open_door(struct host *h)
+{
+    const struct noise_random random = host_random(h);
+    if (h->config->peer_count == 0 || !has_key(h->config))
+        return 0;
+    int error = sealed_door_init(&h->door, h->config, &h->registry, &h->key, &random, &front_thread(h)->log);
+    h->door_open = error == 0;
+    if (error == 0)
+        h->front.door = &h->door;
+    return error;
 }
 
 int host_open(struct host **host, const struct config *config, const struct host_options *options, char *why,
@@ -243,6 +262,8 @@ int host_open(struct host **host, const struct config *config, const struct host
             snprintf(why, why_size, "cannot listen on %s: %s", config->http, pure_error_text(error));
     }
     if (error == 0)
+        error = open_door(h);
+    if (error == 0)
         tell_doubts(h);
     if (error < 0 && !why[0])
         snprintf(why, why_size, "%s", pure_error_text(error));
@@ -266,6 +287,8 @@ void host_close(struct host *h)
     }
     if (h->front_open)
         front_dispose(&h->front);
+    if (h->door_open)
+        sealed_door_dispose(&h->door);
     if (h->log_writing)
         log_writer_dispose(&h->log_writer);
     host_dispose_listener(h);

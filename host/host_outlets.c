@@ -60,6 +60,8 @@ static int join_producer(struct host *h, const struct config_output *config, str
         a->turn.outlets[i].backlog = backlog;
         return 0;
     }
+    if (config_hears(h->config, config))
+        return 0;
     snprintf(why, why_size, "%s:%u: the module of app '%s' has no output '%s'", h->config->path, config->line,
              config->app, config->output);
     return PE_CONFIG;
@@ -107,6 +109,24 @@ static struct sender next_sender(struct host *h)
     return (struct sender){&h->threads[1 + h->owner_count + index], h->resolvers[index]};
 }
 
+/* It fares as it did in the life before. */
+static int resume_wire(struct host *h, const struct config_output *config, struct wire *wire,
+                       const _Atomic uint64_t *digest)
+{
+    struct kept_fare kept;
+    int error = app_fare_watch(&h->apps[host_find_app(h, config->app)], &wire->outlet, digest, &kept);
+    const struct outlet_fare *fare = &kept.fare;
+    if (error < 0 || (fare->failures == 0 && !fare->disabled))
+        return error;
+    wire_resume(wire, fare->failures, fare->since_ms, fare->disabled);
+    outlet_report(&wire->outlet, fare->disabled ? OUTLET_DISABLED : OUTLET_RESTING,
+                  fare->by_command ? PE_OUTPUT_OFF
+                  : fare->disabled ? PE_OUTPUT_DISABLED
+                                   : PE_HTTP_STATUS,
+                  fare->reason, fare->since_ms);
+    return 0;
+}
+
 static int open_wire(struct host *h, const struct config_output *config, char *why, size_t why_size)
 {
     struct sender sender = next_sender(h);
@@ -120,8 +140,10 @@ static int open_wire(struct host *h, const struct config_output *config, char *w
     sodium_memzero(&options, sizeof options);
     if (error < 0)
         return error;
-    h->wire_count++;
-    return join_producer(h, config, &wire->outlet, why, why_size);
+    _Atomic uint64_t *digest = &h->wire_digests[h->wire_count++];
+    *digest = host_wire_digest(config);
+    error = join_producer(h, config, &wire->outlet, why, why_size);
+    return error < 0 ? error : resume_wire(h, config, wire, digest);
 }
 
 /* --- links: one a receiving host, which is known by its key --- */
@@ -214,22 +236,44 @@ unsigned host_count_outputs(const struct config *config, enum output_kind kind)
     return count;
 }
 
+static struct outlet *find_outlet(struct host *h, const char *app, const char *output)
+{
+    for (unsigned i = 0; i < h->registry.outlet_count; i++) {
+        struct outlet *o = h->registry.outlets[i];
+        if (strcmp(o->app, app) == 0 && strcmp(o->output, output) == 0)
+            return o;
+    }
+    return NULL;
+}
+
+/* The output that hears when this one is disabled. */
+static void join_hearer(struct host *h, const struct config_output *config)
+{
+    const char *hearer = config->kind == OUTPUT_WIRE ? config->wire.on_disable : NULL;
+    if (hearer)
+        app_fare_hears(&h->apps[host_find_app(h, config->app)], find_outlet(h, config->app, config->output),
+                       find_outlet(h, config->app, hearer));
+}
+
 int host_open_outlets(struct host *h, char *why, size_t why_size)
 {
     const struct config *c = h->config;
     unsigned links = host_count_outputs(c, OUTPUT_LINK);
     h->wires = host_allocate(host_count_outputs(c, OUTPUT_WIRE), sizeof *h->wires);
+    h->wire_digests = calloc(host_count_outputs(c, OUTPUT_WIRE) + 1, sizeof *h->wire_digests);
     h->links = host_allocate(links, sizeof *h->links);
     h->link_outlets = host_allocate(links, sizeof *h->link_outlets);
     h->inners = host_allocate(host_count_outputs(c, OUTPUT_INNER), sizeof *h->inners);
     h->registry.links = calloc(links + 1, sizeof *h->registry.links);
-    if (!h->wires || !h->links || !h->link_outlets || !h->inners || !h->registry.links)
+    if (!h->wires || !h->wire_digests || !h->links || !h->link_outlets || !h->inners || !h->registry.links)
         return -ENOMEM;
     int error = find_cycles(h);
     if (error == 0)
         error = host_want_https(h);
     for (unsigned i = 0; error == 0 && i < c->output_count; i++)
         error = open_output(h, &c->outputs[i], why, why_size);
+    for (unsigned i = 0; error == 0 && i < c->output_count; i++)
+        join_hearer(h, &c->outputs[i]);
     host_tls_look_and_tell(&h->tls, &front_thread(h)->log);
     for (unsigned i = 0; error == 0 && i < h->app_count; i++) {
         if (h->apps[i].journal.on)
@@ -249,6 +293,7 @@ void host_dispose_outlets(struct host *h)
     free(h->registry.links);
     free(h->feeds);
     free(h->wires);
+    free(h->wire_digests);
     free(h->links);
     free(h->link_outlets);
     free(h->inners);

@@ -11,6 +11,7 @@
 #include "host/log_writer.h"
 #include "host/link_inlets.h"
 #include "host/owned_app.h"
+#include "host/sealed_door.h"
 #include "journal/reader.h"
 #include "journal/writer.h"
 #include "link/link.h"
@@ -71,6 +72,7 @@ struct host {
     unsigned app_count;
     bool *feeds; /* [from * app_count + to] */
     struct wire *wires;
+    _Atomic uint64_t *wire_digests; /* of what each is told (host_wire_digest) */
     unsigned wire_count;
     struct host_key key;
     struct host_tls tls;
@@ -90,6 +92,8 @@ struct host {
     struct registry registry;
     struct front front;
     bool front_open;
+    struct sealed_door door; /* who may send sealed records */
+    bool door_open;
     struct log_writer log_writer;
     bool log_writing;
     struct log_pump log_pump; /* in host_run */
@@ -162,6 +166,8 @@ void host_dispose_listener(struct host *h);
  * -ENOMEM. */
 int host_wire_options(struct host *h, const struct config_output *config, char *source,
                       struct wire_options *options);
+/* A digest of what its wire is told, for a later start. */
+uint64_t host_wire_digest(const struct config_output *config);
 /* Whether the wires of both are told the same. */
 bool host_same_wire(const struct config_output *a, const struct config_output *b);
 void host_dispose_kept(struct host *h);

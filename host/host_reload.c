@@ -208,8 +208,11 @@ static void compare_outputs(struct host *h, const struct config *to, unsigned *w
     }
 }
 
+/* What a command has disabled stays so as long as it is not configured anew. */
 static bool disabled(struct wire *wire)
 {
+    if (atomic_load_explicit(&wire->outlet.report.error, memory_order_relaxed) == PE_OUTPUT_OFF)
+        return false;
     return atomic_load_explicit(&wire->outlet.report.state, memory_order_relaxed) == OUTLET_DISABLED;
 }
 
@@ -251,7 +254,10 @@ static unsigned change_wires(struct host *h, const struct config *to)
         const struct config_output *was = find_output(from, &like), *is = find_output(to, &like);
         if (!is || is->kind != OUTPUT_WIRE || (was && host_same_wire(was, is) && !disabled(wire)))
             continue;
-        changed += change_wire(h, wire, is) == 0;
+        if (change_wire(h, wire, is) < 0)
+            continue;
+        h->wire_digests[i] = host_wire_digest(is);
+        changed++;
     }
     return changed;
 }

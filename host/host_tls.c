@@ -1,11 +1,11 @@
 #include "host/host_tls.h"
 
+#include "tls/accelerate.h"
 #include "tls/trust.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,7 +202,7 @@ static void tell(struct news *news, enum log_level level, const char *format, ..
 /* The stamp is taken before the files are read: what changes meanwhile is seen by the next look. */
 static void look_at_trust(struct host_tls_trust *t)
 {
-    uint64_t stamp = stamp_of(t->path);
+    uint64_t stamp = stamp_of(t->path ? t->path : tls_trust_system());
     if (t->tried && t->stamp == stamp)
         return;
     struct tls_trust *trust;
@@ -235,7 +235,7 @@ static int make_context(const struct host_tls_entry *e, struct tls_context **mad
                                   .key = e->pair.key,
                                   .pin_count = e->pin_count,
                                   .server = e->server,
-                                  .aes_first = crypto_aead_aes256gcm_is_available()};
+                                  .aes_first = tls_aes_accelerated()};
     memcpy(options.pins, e->pins, sizeof options.pins);
     return tls_context_make(made, &options, why, why_size);
 }

@@ -1,7 +1,9 @@
 /* What the configuration says of a wire, as the wire is told it. */
 #include "host/host_private.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -65,6 +67,7 @@ static int set_sealing(struct host *h, const struct config_output *config, struc
         return 0;
     options->seal_to = keep(h, config->link_key, sizeof config->link_key);
     options->seal_with = &h->key;
+    options->seal_random = host_random(h);
     return options->seal_to ? 0 : -ENOMEM;
 }
 
@@ -114,6 +117,81 @@ int host_wire_options(struct host *h, const struct config_output *config, char *
     if (error == 0 && config->url.tls)
         error = host_want_tls(h, &config->wire, &options->tls);
     return error < 0 ? error : set_sealing(h, config, options);
+}
+
+/* --- a digest --- */
+
+static void feed(crypto_generichash_state *state, const void *bytes, size_t size)
+{
+    uint64_t length = htole64(size);
+    crypto_generichash_update(state, (const uint8_t *)&length, sizeof length);
+    crypto_generichash_update(state, bytes, size);
+}
+
+static void feed_text(crypto_generichash_state *state, const char *text)
+{
+    feed(state, text ? text : "", text ? strlen(text) + 1 : 0);
+}
+
+static void feed_numbers(crypto_generichash_state *state, const struct config_output *o)
+{
+    const struct config_wire *w = &o->wire;
+    const uint64_t numbers[] = {o->mode,           o->batch_bytes, o->batch_records,    o->attempts,
+                                o->progress_ns,    o->reply_ns,    o->total_ns,         o->backoff_min_ns,
+                                o->backoff_max_ns, w->gzip,        w->disable_failures, w->disable_ns,
+                                w->concurrency,    w->rate_mhz,    w->batch_wait_ns,    w->connection_age_ns};
+    for (unsigned i = 0; i < ARRAY_SIZE(numbers); i++) {
+        uint64_t number = htole64(numbers[i]);
+        feed(state, &number, sizeof number);
+    }
+    const struct wire_statuses *lists[] = {&w->stored, &w->refused, &w->disables};
+    for (unsigned i = 0; i < ARRAY_SIZE(lists); i++)
+        feed(state, lists[i], sizeof *lists[i]);
+}
+
+static void feed_requests(crypto_generichash_state *state, const struct config_wire *w)
+{
+    for (unsigned i = 0; i < w->header_count; i++) {
+        feed_text(state, w->headers[i].name);
+        feed_text(state, w->headers[i].value);
+    }
+    for (unsigned i = 0; i < w->secret_count; i++)
+        feed(state, w->secrets[i].key, w->secrets[i].size);
+    feed_text(state, w->order_by);
+}
+
+static void feed_ways(crypto_generichash_state *state, const struct config_wire *w)
+{
+    const struct config_egress *e = &w->egress;
+    feed_text(state, e->proxy ? e->proxy->url.authority : NULL);
+    feed_text(state, e->proxy ? e->proxy->authorization : NULL);
+    feed(state, &e->networks, sizeof e->networks);
+    feed_text(state, e->ca);
+    feed_text(state, w->pair.certificate);
+    feed_text(state, w->pair.key);
+    feed(state, w->pins, w->pin_count * sizeof w->pins[0]);
+}
+
+/* Of 64 bits, so that whoever has the journal cannot tell by it what a secret is. */
+uint64_t host_wire_digest(const struct config_output *o)
+{
+    crypto_generichash_state state;
+    uint8_t hash[crypto_generichash_BYTES_MIN];
+    uint64_t digest;
+    crypto_generichash_init(&state, NULL, 0, sizeof hash);
+    feed_text(&state, o->url_text);
+    feed_text(&state, o->event);
+    feed_text(&state, o->target_app);
+    feed_text(&state, o->token);
+    feed_text(&state, o->content_type);
+    feed(&state, o->link_key, sizeof o->link_key);
+    feed_numbers(&state, o);
+    feed_requests(&state, &o->wire);
+    feed_ways(&state, &o->wire);
+    crypto_generichash_final(&state, hash, sizeof hash);
+    sodium_memzero(&state, sizeof state);
+    memcpy(&digest, hash, sizeof digest);
+    return le64toh(digest);
 }
 
 int host_want_https(struct host *h)

@@ -15,6 +15,7 @@ struct run_head {
     uint64_t first;
     uint64_t base;
     uint64_t asks;
+    uint64_t fresh_ns;
     uint64_t time_ms;
     uint8_t epoch[EPOCH_BYTES];
 };
@@ -29,7 +30,9 @@ struct result_head {
     int32_t error;
 };
 
-#define HEAD_BYTES_MAX (sizeof(struct run_head) + EVENT_NAME_MAX + SOURCE_NAME_MAX + IDEMPOTENCY_KEY_MAX)
+#define HEAD_BYTES_MAX (sizeof(struct run_head) + EVENT_NAME_MAX + 2 * SOURCE_NAME_MAX)
+
+_Static_assert(IDEMPOTENCY_KEY_MAX <= SOURCE_NAME_MAX, "a run with a key has no identity");
 
 _Static_assert(RESULTS_BYTES / 2 >= INBOX_SHOWS / 2 * (SHOW_MAX + 64), "two shows at least");
 
@@ -177,6 +180,7 @@ uint8_t *inbox_begin(struct inbox *inbox, const struct run *run, size_t size)
         .first = run->first,
         .base = run->base,
         .asks = run->asks,
+        .fresh_ns = run->fresh_ns,
         .time_ms = run->time_ms,
     };
     memcpy(head.epoch, run->epoch, EPOCH_BYTES);
@@ -273,6 +277,7 @@ bool inbox_next_run(struct inbox *inbox, struct stream_position *at, struct run 
         .first = head.first,
         .base = head.base,
         .asks = head.asks,
+        .fresh_ns = head.fresh_ns,
         .time_ms = head.time_ms,
     };
     memcpy(run->epoch, head.epoch, EPOCH_BYTES);

@@ -35,6 +35,8 @@ struct run {
     uint64_t time_ms; /* wall clock of acceptance */
     uint64_t base;    /* RUN_STREAM: how many its sender has been told are stored */
     uint64_t asks; /* RUN_STREAM without records: 1 + the highest number its sender may have sent. 0: else */
+    uint64_t
+        fresh_ns; /* RUN_STREAM, sealed: when this host has last told its sender that it lives; 0: else */
     uint8_t epoch[EPOCH_BYTES]; /* RUN_STREAM */
     struct span event;          /* name of the events */
     struct span source;         /* as the app sees it */
@@ -82,7 +84,7 @@ void inbox_dispose(struct inbox *inbox);
 
 /* --- the front --- */
 
-/* Bytes that a run of `bytes` takes with the longest head that has no identity. */
+/* Bytes that a run of `bytes` takes with the longest head; a run has no key, or no identity. */
 uint64_t inbox_cost(uint64_t bytes);
 
 /* Sets `bytes` (the sum of the inbox_cost of what is to be put) aside for a body that is coming in. PE_FULL:

@@ -131,6 +131,22 @@ static void print_output(const struct journal_print *p, const struct section_out
     fputc('\n', p->out);
 }
 
+static void print_fare(const struct journal_print *p, const struct section_fare *fare)
+{
+    fputs("  fare of output ", p->out);
+    print_bytes(p->out, fare->output);
+    fprintf(p->out, ": %s%" PRIu64 " failures in a row",
+            !fare->disabled    ? ""
+            : fare->by_command ? "disabled by command, "
+                               : "disabled, ",
+            fare->failures);
+    if (fare->reason.size > 0) {
+        fputs(": ", p->out);
+        print_bytes(p->out, fare->reason);
+    }
+    fputc('\n', p->out);
+}
+
 static void print_section(const struct journal_print *p, const struct section *s)
 {
     switch (s->type) {
@@ -160,6 +176,9 @@ static void print_section(const struct journal_print *p, const struct section *s
     case SECTION_DEAD_GONE:
         print_run(p, "dead letter gone", s->dead_gone.output, s->dead_gone.number, 1);
         fputc('\n', p->out);
+        break;
+    case SECTION_FARE:
+        print_fare(p, &s->fare);
         break;
     }
 }
@@ -292,6 +311,12 @@ static void json_section(FILE *out, const struct section *s)
     case SECTION_DEAD_GONE:
         fprintf(out, "{\"type\":\"dead_gone\",\"number\":%" PRIu64, s->dead_gone.number);
         json_member(out, "output", s->dead_gone.output);
+        break;
+    case SECTION_FARE:
+        fprintf(out, "{\"type\":\"fare\",\"disabled\":%s,\"failures\":%" PRIu64 ",\"since_ms\":%" PRIu64,
+                s->fare.disabled ? "true" : "false", s->fare.failures, s->fare.since_ms);
+        json_member(out, "output", s->fare.output);
+        json_member(out, "reason", s->fare.reason);
         break;
     }
     fputc('}', out);

@@ -28,9 +28,7 @@ static int fail(const struct reason *why, int error, const char *format, ...)
 
 /* --- reading --- */
 
-/* systemd gives credentials to the service only, by a file system or an access list that modes do not show.
- */
-static bool is_credential(const char *path)
+bool key_file_is_credential(const char *path)
 {
     const char *directory = getenv("CREDENTIALS_DIRECTORY");
     size_t size = directory ? strlen(directory) : 0;
@@ -44,7 +42,7 @@ static int check_file(int fd, const char *path, const struct reason *why)
         return fail(why, PE_CONFIG, "%s: cannot be looked at: %s", path, strerror(errno));
     if (!S_ISREG(file.st_mode))
         return fail(why, PE_CONFIG, "%s: is no regular file: name that of a host key", path);
-    if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0 && !is_credential(path))
+    if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0 && !key_file_is_credential(path))
         return fail(
             why, PE_CONFIG,
             "%s: others than its owner have access to it (mode %03o): chmod 600 %s, and make a new key "

@@ -13,6 +13,10 @@
  * private key. 0; else PE_CONFIG with a reason that begins with the path, and `*key` zeroed. */
 int key_file_read(const char *path, struct host_key *key, char *why, size_t why_size);
 
+/* Whether the path lies in systemd's directory of credentials: it gives them to the service only, by a file
+ * system or an access list that modes do not show. */
+bool key_file_is_credential(const char *path);
+
 /* The key that the configuration names, wherever it is. As above; PE_CONFIG also if it names none. */
 int key_file_of_config(const struct config *config, struct host_key *key, char *why, size_t why_size);
 

@@ -416,6 +416,7 @@ static bool run(struct task *task, uint64_t now_ns)
     struct owned_app *a = container_of(task, struct owned_app, task);
     if (a->journal.on)
         app_journal_work(a);
+    app_fare_work(a);
     if (owned_app_suspended(a)) {
         refuse_all(a);
         return false;
@@ -541,6 +542,7 @@ int owned_app_add_inner(struct owned_app *a, struct outlet *outlet, const char *
 void owned_app_dispose(struct owned_app *a)
 {
     app_journal_dispose(a);
+    app_fare_dispose(a);
     app_state_dispose(&a->state);
     inbox_dispose(&a->entry.inbox);
     inbox_dispose(&a->entry.links);

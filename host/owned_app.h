@@ -56,6 +56,8 @@ struct owned_app {
     struct pure_turn turn;
     struct intake intake;
     struct app_journal journal;
+    struct app_fare *fares; /* of outputs whose deliverer tells */
+    struct fare_request fare;
     /* inlets by number: the inboxes, then the inner ones */
     struct inbox_inlet inboxes[APP_INBOXES];                     /* inbox_count of them; [0] is the front's */
     struct inbox_mark filled[APP_INBOXES], writing[APP_INBOXES]; /* of the journal's batches, likewise */

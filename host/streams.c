@@ -119,6 +119,7 @@ static int begin(struct streams *s, const struct run *run, struct stream_cursor 
     if (error < 0)
         return error;
     memcpy((*cursor)->epoch, run->epoch, EPOCH_BYTES);
+    (*cursor)->fresh_ns = run->fresh_ns;
     streams_move(s, *cursor, run->base);
     return 0;
 }
@@ -159,6 +160,8 @@ int streams_find(struct streams *s, const struct run *run, struct stream_cursor 
     if (memcmp(c->epoch, run->epoch, EPOCH_BYTES) != 0) {
         if (retired(c, run->epoch))
             return PE_STREAM_RETIRED;
+        if (run->fresh_ns > 0 && run->fresh_ns <= c->fresh_ns)
+            return PE_STREAM_STALE;
         if (gap)
             return PE_STREAM_GAP;
         begin_epoch(c, run);
@@ -170,5 +173,6 @@ int streams_find(struct streams *s, const struct run *run, struct stream_cursor 
         streams_move(s, c, run->base);
         *news = STREAM_ROLLED_BACK;
     }
+    c->fresh_ns = max_u64(c->fresh_ns, run->fresh_ns);
     return 0;
 }

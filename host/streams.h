@@ -19,9 +19,10 @@ struct stream_cursor {
     uint8_t epoch[EPOCH_BYTES];
     uint8_t retired[RETIRED_EPOCHS][EPOCH_BYTES];
     uint8_t retired_count, retired_next;
-    uint64_t stored; /* never decreases within an epoch */
-    bool moved;      /* since streams_take_moved: it is in the list of those */
-    bool new_epoch;  /* since then: the retired ones have changed, too */
+    uint64_t stored;   /* never decreases within an epoch */
+    uint64_t fresh_ns; /* the latest of its runs; 0: none was sealed in this life */
+    bool moved;        /* since streams_take_moved: it is in the list of those */
+    bool new_epoch;    /* since then: the retired ones have changed, too */
 };
 
 struct streams {
@@ -54,8 +55,10 @@ int streams_restore(struct streams *s, struct span identity, const uint8_t epoch
  * said was stored, or the sender what it had to send. `*news` says which of these it was. A run that itself
  * begins behind a gap changes nothing where it would be the first to be believed: PE_STREAM_GAP. Nor does
  * one that asks, where more is stored than its sender can have sent in this epoch: PE_STREAM_ROLLED_BACK,
- * with the cursor: the sender's store is older than that. 0; PE_STREAM_RETIRED; PE_FULL: too many streams, of
- * all or of this host; -ENOMEM. */
+ * with the cursor: the sender's store is older than that. An epoch that is not the current one begins by a
+ * sealed run only if its sender has heard of this host after the current one's senders last had: else the run
+ * may be an old one that was captured: PE_STREAM_STALE, and nothing changes. 0; PE_STREAM_RETIRED; PE_FULL:
+ * too many streams, of all or of this host; -ENOMEM. */
 int streams_find(struct streams *s, const struct run *run, struct stream_cursor **cursor,
                  enum stream_news *news);
 

@@ -25,7 +25,7 @@
 #ifndef PURE_JOURNAL_FORMAT_H
 #define PURE_JOURNAL_FORMAT_H
 
-#define JOURNAL_VERSION     1u /* of the format, in each FRAME_HEADER */
+#define JOURNAL_VERSION     2u /* of the format, in each FRAME_HEADER: what is written; all older are read */
 #define FRAME_MAGIC         0x31466a50u
 #define FRAME_HEAD          48u
 #define FRAME_ALIGN         8u
@@ -51,6 +51,7 @@ enum section_type {
     SECTION_STATE = 6,     /* the app's own snapshot; snapshots only */
     SECTION_DEAD = 7,      /* a record that its receiver always refuses, set aside */
     SECTION_DEAD_GONE = 8, /* one that was replayed or dropped */
+    SECTION_FARE = 9,      /* how deliveries of an output go: failures in a row, whether it is disabled */
 };
 
 #endif

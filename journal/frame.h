@@ -131,6 +131,19 @@ struct section_dead_gone {
     uint64_t number;
 };
 
+/* Without one, and with failures 0 and disabled false, all is well. */
+struct section_fare {
+    struct span output;
+    bool disabled;
+    bool by_command;   /* disabled: somebody wanted it */
+    bool said;         /* disabled: the output that hears of it has been sent a record, or none is to hear */
+    uint64_t failures; /* in a row */
+    uint64_t since_ms; /* wall clock of the first */
+    uint64_t configuration; /* a digest of what the deliverer was told: of another one it says nothing */
+    uint32_t status;        /* of the last answer that was a failure; 0: there was none */
+    struct span reason;     /* for people; what is over JOURNAL_NAME_MAX is cut off when it is written */
+};
+
 struct section {
     enum section_type type;
     union {
@@ -142,6 +155,7 @@ struct section {
         struct span state;
         struct section_dead dead;
         struct section_dead_gone dead_gone;
+        struct section_fare fare;
     };
 };
 

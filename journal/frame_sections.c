@@ -4,6 +4,12 @@
 
 #include "core/record.h"
 
+/* flags of FARE */
+#define FARE_DISABLED   1
+#define FARE_BY_COMMAND 2
+#define FARE_SAID       4
+#define FARE_FLAGS      7
+
 #define EVENTS_BARE     1   /* flag of EVENTS: the records are left out */
 #define RETIRED_AS_WAS  255 /* count of a CURSOR's retired epochs: those that are known stay */
 #define STORED_AT(app_) (FRAME_HEAD + 1u + (app_) + 8u) /* of the number in a frame, by the name's size */
@@ -95,6 +101,18 @@ static void put_dead(struct frame_buffer *b, const struct section_dead *dead)
     put_bytes(b, dead->record, span_of(NULL, 0));
 }
 
+static void put_fare(struct frame_buffer *b, const struct section_fare *fare)
+{
+    frame_put_name(b, fare->output);
+    frame_put_u8(b, (uint8_t)((fare->disabled ? FARE_DISABLED : 0) |
+                              (fare->by_command ? FARE_BY_COMMAND : 0) | (fare->said ? FARE_SAID : 0)));
+    frame_put_u64(b, fare->failures);
+    frame_put_u64(b, fare->since_ms);
+    frame_put_u64(b, fare->configuration);
+    frame_put_u32(b, fare->status);
+    frame_put_name(b, span_of(fare->reason.data, min_size(fare->reason.size, JOURNAL_NAME_MAX)));
+}
+
 void commit_put(struct frame_buffer *b, const struct section *section)
 {
     if (section->type == SECTION_SENDS) {
@@ -125,6 +143,9 @@ void commit_put(struct frame_buffer *b, const struct section *section)
     case SECTION_DEAD_GONE:
         frame_put_name(b, section->dead_gone.output);
         frame_put_u64(b, section->dead_gone.number);
+        break;
+    case SECTION_FARE:
+        put_fare(b, &section->fare);
         break;
     case SECTION_SENDS:
         break;
@@ -235,6 +256,22 @@ static void take_dead(struct taker *t, struct section_dead *dead)
         t->failed = true;
 }
 
+static void take_fare(struct taker *t, struct section_fare *fare)
+{
+    fare->output = take_name(t);
+    uint8_t flags = take_u8(t);
+    fare->disabled = flags & FARE_DISABLED;
+    fare->by_command = flags & FARE_BY_COMMAND;
+    fare->said = flags & FARE_SAID;
+    fare->failures = take_u64(t);
+    fare->since_ms = take_u64(t);
+    fare->configuration = take_u64(t);
+    fare->status = take_u32(t);
+    fare->reason = take_text(t);
+    if (flags > FARE_FLAGS || (!fare->disabled && flags != 0))
+        t->failed = true;
+}
+
 static void take_section(struct taker *t, struct section *section)
 {
     switch (section->type) {
@@ -262,6 +299,9 @@ static void take_section(struct taker *t, struct section *section)
     case SECTION_DEAD_GONE:
         section->dead_gone.output = take_name(t);
         section->dead_gone.number = take_u64(t);
+        break;
+    case SECTION_FARE:
+        take_fare(t, &section->fare);
         break;
     default:
         t->failed = true;

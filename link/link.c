@@ -157,6 +157,7 @@ static void look_up(struct link *l)
     l->looking_up = true;
     l->lookup_until_ns = l->loop->now_ns + LOOKUP_NS;
     counter_add(&l->report.lookups, 1);
+    l->lookup.doubted = l->addresses.stale;
     l->resolver->lookup(l->resolver, &l->lookup);
 }
 
@@ -177,7 +178,7 @@ static bool same(const struct resolver_address *a, const struct resolver_address
 static void learn(struct link *l, uint64_t now_ns)
 {
     struct addresses *a = &l->addresses;
-    addresses_learn(a, l->lookup.addresses, l->lookup.count, now_ns);
+    addresses_learn(a, &l->lookup, now_ns);
     for (unsigned i = 0; l->socket && i < a->count; i++) {
         if (!same(&l->to, &a->known[i]))
             continue;

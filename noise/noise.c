@@ -264,8 +264,15 @@ static int write_token(struct noise *n, enum token token, const uint8_t e[NOISE_
     }
 }
 
+static int read_s(struct noise *n, struct span sealed, const struct noise_gate *gate)
+{
+    int error = decrypt_and_hash(&n->symmetric, sealed, n->rs);
+    n->has_rs = true;
+    return error == 0 && gate && !gate->lets_in(gate->context, n->rs) ? PE_UNKNOWN_KEY : error;
+}
+
 /* The message's size was checked: it holds all tokens. */
-static int read_token(struct noise *n, enum token token, const uint8_t **at)
+static int read_token(struct noise *n, enum token token, const struct noise_gate *gate, const uint8_t **at)
 {
     size_t sealed = NOISE_KEY_BYTES + (n->symmetric.has_k ? NOISE_TAG_BYTES : 0);
     switch (token) {
@@ -276,8 +283,7 @@ static int read_token(struct noise *n, enum token token, const uint8_t **at)
         return 0;
     case S:
         *at += sealed;
-        n->has_rs = true;
-        return decrypt_and_hash(&n->symmetric, span_of(*at - sealed, sealed), n->rs);
+        return read_s(n, span_of(*at - sealed, sealed), gate);
     case PSK:
         mix_key_and_hash(&n->symmetric, span_of(n->psk, NOISE_KEY_BYTES));
         return 0;
@@ -316,6 +322,11 @@ int noise_write(struct noise *n, const uint8_t e[NOISE_KEY_BYTES], struct span p
 
 int noise_read(struct noise *n, struct span message, uint8_t *payload)
 {
+    return noise_read_gated(n, message, NULL, payload);
+}
+
+int noise_read_gated(struct noise *n, struct span message, const struct noise_gate *gate, uint8_t *payload)
+{
     assert(!noise_done(n) && !our_turn(n));
     if (message.size < noise_overhead(n))
         return PE_MALFORMED;
@@ -323,7 +334,7 @@ int noise_read(struct noise *n, struct span message, uint8_t *payload)
     const uint8_t *at = message.data, *end = at + message.size;
     int error = 0;
     for (const uint8_t *token = pattern_of(n)->tokens[n->message]; *token != END && error == 0; token++)
-        error = read_token(&next, *token, &at);
+        error = read_token(&next, *token, gate, &at);
     if (error == 0)
         error = decrypt_and_hash(&next.symmetric, span_of(at, (size_t)(end - at)), payload);
     return commit(n, &next, error);

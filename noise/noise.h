@@ -62,6 +62,16 @@ int noise_write(struct noise *n, const uint8_t e[NOISE_KEY_BYTES], struct span p
  * Asserts that it is the other's turn. */
 int noise_read(struct noise *n, struct span message, uint8_t *payload);
 
+/* Who is let in: asked as soon as a message has shown its sender's static key (the token `s`), which is after
+ * one DH, and before the DHs that prove it. */
+struct noise_gate {
+    bool (*lets_in)(void *context, const uint8_t rs[NOISE_KEY_BYTES]);
+    void *context;
+};
+
+/* noise_read, but for a sender that the gate does not let in: PE_UNKNOWN_KEY. */
+int noise_read_gated(struct noise *n, struct span message, const struct noise_gate *gate, uint8_t *payload);
+
 /* All messages are through: only noise_split, the hash and the wipe are left. */
 bool noise_done(const struct noise *n);
 

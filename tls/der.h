@@ -32,7 +32,7 @@ struct der {
 
 static inline struct der der_of(struct span bytes)
 {
-    return (struct der){bytes.data, bytes.data + bytes.size};
+    return (struct der){bytes.data, bytes.data ? bytes.data + bytes.size : NULL};
 }
 
 static inline bool der_done(const struct der *d)

@@ -171,7 +171,7 @@ int tls_trust_of(struct tls_trust **made, struct span pem, unsigned *passed_over
 }
 
 /* Debian, Fedora, SUSE, Alpine. */
-static const char *system_store(void)
+const char *tls_trust_system(void)
 {
     static const char *const places[] = {"/etc/ssl/certs/ca-certificates.crt",
                                          "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
@@ -186,7 +186,7 @@ static const char *system_store(void)
 int tls_trust_read(struct tls_trust **made, const char *path, unsigned *passed_over, char *why,
                    size_t why_size)
 {
-    const char *place = path ? path : system_store();
+    const char *place = path ? path : tls_trust_system();
     *passed_over = 0;
     if (!place) {
         snprintf(why, why_size,

@@ -20,6 +20,8 @@ struct tls_trust {
  * without one certificate. Of a folder, files whose names begin with a dot are not looked at. */
 int tls_trust_read(struct tls_trust **made, const char *path, unsigned *passed_over, char *why,
                    size_t why_size);
+/* Where the system has its CA certificates; static. NULL: in none of the places that are known. */
+const char *tls_trust_system(void);
 /* The same from memory: one after the other, PEM. */
 int tls_trust_of(struct tls_trust **made, struct span pem, unsigned *passed_over, char *why, size_t why_size);
 struct tls_trust *tls_trust_hold(struct tls_trust *trust);

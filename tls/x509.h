@@ -20,7 +20,7 @@ enum x509_extension {
     X509_POLICY_MAPPINGS,
     X509_POLICY_CONSTRAINTS,
     X509_INHIBIT_ANY_POLICY,
-    X509_EXTENSIONS
+    X509_EXTENSION_KINDS
 };
 
 /* Bits of key_usage, as RFC 5280 section 4.2.1.3 numbers them. */

@@ -153,7 +153,7 @@ static const struct {
     const char *oid; /* the content, without its NUL */
     uint8_t oid_size;
     bool (*parse)(struct x509 *x, struct span value);
-} known[X509_EXTENSIONS] = {
+} known[X509_EXTENSION_KINDS] = {
     [X509_SUBJECT_ALT_NAME] = {"\x55\x1d\x11", 3, parse_alternative_names},
     [X509_BASIC_CONSTRAINTS] = {"\x55\x1d\x13", 3, parse_basic_constraints},
     [X509_KEY_USAGE] = {"\x55\x1d\x0f", 3, parse_key_usage},
@@ -171,7 +171,7 @@ static const struct {
 static unsigned extension_of(struct span oid)
 {
     unsigned i = 0;
-    while (i < X509_EXTENSIONS && !span_equal(oid, span_of(known[i].oid, known[i].oid_size)))
+    while (i < X509_EXTENSION_KINDS && !span_equal(oid, span_of(known[i].oid, known[i].oid_size)))
         i++;
     return i;
 }
@@ -211,7 +211,7 @@ bool x509_parse_extensions(struct x509 *x, struct span extensions)
             is_repeated(begin, count, oid))
             return false;
         unsigned kind = extension_of(oid);
-        if (kind == X509_EXTENSIONS) {
+        if (kind == X509_EXTENSION_KINDS) {
             x->unknown_critical |= critical;
             continue;
         }

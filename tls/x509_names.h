@@ -37,8 +37,5 @@ size_t x509_address_of(const char *text, uint8_t address[X509_ADDRESS_MAX]);
 /* Whether the certificate is for `name`, a host or an address. By alternative names alone: a common name is
  * never an identity (RFC 9525 section 2). */
 bool x509_names_match(const struct x509 *x, const char *name);
-/* Whether every common name that reads as a host or an address is one of the alternative names, to the
- * letter, as the CA/Browser Forum's baseline requirements have it (7.1.4.3). */
-bool x509_common_names_fit(const struct x509 *x);
 
 #endif

@@ -81,6 +81,14 @@ static bool is_self_issued(const struct x509 *x)
     return x509_dn_compare(x->subject, x->issuer) == 0;
 }
 
+/* Nobody else vouches for it: only as an anchor does it end a path. One that is self-issued with another key
+ * is a link like others (a CA that changes its key). */
+static bool is_self_signed(const struct x509 *x)
+{
+    return is_self_issued(x) &&
+           (!x->authority_key_id.data || span_equal(x->authority_key_id, x->subject_key_id));
+}
+
 /* The same entity, whoever vouched for it: a path has it once. */
 static bool is_in_path(const struct search *s, const struct x509 *x)
 {
@@ -208,6 +216,10 @@ static unsigned last_sent(const struct search *s)
 static bool try_sent(struct search *s, unsigned issuer)
 {
     const struct x509 *candidate = &s->sent[issuer];
+    if (is_self_signed(candidate)) {
+        note(s, NOBODY, candidate, PE_CERT_ISSUER, "is self-signed and not trusted here");
+        return false;
+    }
     uint8_t *memo = &s->signed_by[last_sent(s)][issuer];
     struct x509_key key;
     const char *why = "did not sign what it is said to have signed";
@@ -344,10 +356,7 @@ static int check_leaf(struct search *s, bool trusted, const char **why)
     if (error || question->purpose == X509_CLIENT)
         return error;
     *why = "is for other names";
-    if (!question->name || !x509_names_match(x, question->name))
-        return PE_CERT_NAME;
-    *why = "has a common name that is none of its alternative names";
-    return x509_common_names_fit(x) ? 0 : PE_CERT_NAME;
+    return question->name && x509_names_match(x, question->name) ? 0 : PE_CERT_NAME;
 }
 
 static void believe(struct search *s)

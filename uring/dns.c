@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-/* getaddrinfo and the modules it loads keep their large things on the heap. */
+/* getaddrinfo, the modules it loads, and c-ares keep their large things on the heap. */
 #define HELPER_STACK_BYTES (256 * 1024)
 
 /* Requests answered in one round of the task. */
@@ -24,8 +24,7 @@ struct job {
     uint32_t place; /* of its name in the table */
     char name[RESOLVER_NAME_MAX + 1];
     int error;
-    unsigned count;
-    struct resolver_address addresses[RESOLVER_ADDRESSES];
+    struct dns_answer answer;
 };
 
 /* Where the loop and the helpers meet. It outlives the dns while a lookup hangs: the last user frees it. */
@@ -44,6 +43,12 @@ enum name_state {
     NAME_RUNNING  /* a thread looks it up */
 };
 
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
 struct name {
     char name[RESOLVER_NAME_MAX + 1]; /* "": never used */
     enum name_state state;
@@ -51,6 +56,13 @@ struct name {
     uint64_t since_ns; /* RUNNING: its start. IDLE: when it became so; the oldest goes first */
     struct name *next; /* WAITING: in its line */
     struct resolver_request *requests; /* none while IDLE */
+
+    /* The last answer. */
+    uint64_t answered_ns;
+    uint64_t until_ns; /* it may be given until then; 0: there is none */
+    int error;
+    unsigned count; /* known[0, count); 0 if there is an error */
+    union address known[RESOLVER_ADDRESSES];
 };
 
 struct line {
@@ -99,7 +111,7 @@ static void *help(void *argument)
     struct job *job = argument;
     struct hall *hall = job->hall;
     pthread_setname_np(pthread_self(), "pure-dns");
-    job->error = job->lookup(job->name, job->addresses, &job->count);
+    job->error = job->lookup(job->name, &job->answer);
     hall_finish(job);
     hall_leave(hall);
     return NULL;
@@ -154,16 +166,47 @@ static void add_address(struct resolver_request *request, const void *address, s
         ((struct sockaddr_in *)&to->address)->sin_port = htons(request->port);
 }
 
-/* Each request gets its copy now: its `done` may have the same name looked up again. */
-static void answer(struct dns *dns, struct name *name, int error, const struct job *job)
+static socklen_t length(const union address *a)
+{
+    return a->any.sa_family == AF_INET ? sizeof a->v4 : sizeof a->v6;
+}
+
+/* `answer` is NULL with an error. */
+static void remember(struct dns *dns, struct name *name, int error, const struct dns_answer *answer)
+{
+    uint64_t now_ns = dns->loop->now_ns;
+    name->error = error;
+    name->count = 0;
+    name->answered_ns = now_ns;
+    name->until_ns = now_ns + (answer ? answer->valid_ns : DNS_FAILED_NS);
+    for (unsigned i = 0; answer && i < answer->count; i++)
+        memcpy(&name->known[name->count++], &answer->addresses[i].address, sizeof *name->known);
+}
+
+/* The request gets its copy now: its `done` may have the same name looked up again. */
+static void give(struct dns *dns, const struct name *name, struct resolver_request *request)
+{
+    for (unsigned i = 0; i < name->count; i++)
+        add_address(request, &name->known[i], length(&name->known[i]));
+    request->valid_ns = max_u64(name->until_ns, dns->loop->now_ns) - dns->loop->now_ns;
+    make_ready(dns, request, name->error);
+}
+
+/* Whether what is remembered will do. */
+static bool known(const struct dns *dns, const struct name *name, const struct resolver_request *request)
+{
+    uint64_t now_ns = dns->loop->now_ns;
+    bool new_enough = !request->doubted || name->error < 0 || now_ns - name->answered_ns < DNS_DOUBTED_NS;
+    return now_ns < name->until_ns && new_enough;
+}
+
+static void answer_all(struct dns *dns, struct name *name)
 {
     struct resolver_request *request = name->requests;
     name->requests = NULL;
     while (request) {
         struct resolver_request *next = request->next;
-        for (unsigned i = 0; error == 0 && i < job->count; i++)
-            add_address(request, &job->addresses[i].address, job->addresses[i].len);
-        make_ready(dns, request, error);
+        give(dns, name, request);
         request = next;
     }
 }
@@ -198,14 +241,15 @@ static void start(struct dns *dns, struct name *name)
     struct job *job = dns->idle;
     job->lookup = dns->lookup;
     job->place = (uint32_t)(name - dns->names);
-    job->count = 0;
+    job->answer.count = 0;
     memcpy(job->name, name->name, sizeof job->name);
     atomic_fetch_add(&dns->hall->users, 1);
     struct job *rest = job->next;
     if (start_thread(job) < 0) {
         atomic_fetch_sub(&dns->hall->users, 1);
         make_idle(dns, name);
-        answer(dns, name, PE_NAME_BUSY, NULL);
+        remember(dns, name, PE_NAME_BUSY, NULL);
+        answer_all(dns, name);
         return;
     }
     dns->idle = rest;
@@ -286,7 +330,8 @@ static void finish(struct dns *dns, struct job *job)
     dns->running[name->slow]--;
     name->slow = slow_now(dns, name);
     make_idle(dns, name);
-    answer(dns, name, job->error, job);
+    remember(dns, name, job->error, job->error < 0 ? NULL : &job->answer);
+    answer_all(dns, name);
     job->next = dns->idle;
     dns->idle = job;
 }
@@ -352,6 +397,7 @@ static bool literal(struct resolver_request *request)
     if (getaddrinfo(request->name, NULL, &hints, &list) != 0)
         return false;
     add_address(request, list->ai_addr, list->ai_addrlen);
+    request->valid_ns = DNS_VALID_MAX_NS;
     freeaddrinfo(list);
     return true;
 }
@@ -380,6 +426,10 @@ static void look_up(struct resolver *resolver, struct resolver_request *request)
         name = replace_name(dns, request->name);
     if (!name) {
         make_ready(dns, request, PE_NAME_BUSY);
+        return;
+    }
+    if (known(dns, name, request)) {
+        give(dns, name, request);
         return;
     }
     append_request(name, request);
@@ -465,7 +515,7 @@ int dns_open(struct dns **opened, struct loop *loop, dns_lookup *lookup)
     dns->resolver = (struct resolver){.lookup = look_up, .cancel = cancel};
     dns->loop = loop;
     dns->task.run = run;
-    dns->lookup = lookup ? lookup : dns_getaddrinfo;
+    dns->lookup = lookup ? lookup : dns_find;
     dns->ready_last = &dns->ready;
     for (int slow = 0; slow < 2; slow++)
         dns->waiting[slow].last = &dns->waiting[slow].first;

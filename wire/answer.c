@@ -16,11 +16,19 @@ static void copy_field(char *to, size_t size, const struct http_head *head, cons
     copy_text(to, size, field ? field->value : span_of(NULL, 0));
 }
 
+static void copy_proof(struct answer *a, const struct http_head *head)
+{
+    const struct http_field *field = http_field(head, "pure-sealed");
+    bool one = field && field->value.size == SEALED_REPLY_TEXT_BYTES;
+    copy_text(a->proof, sizeof a->proof, one ? field->value : span_of(NULL, 0));
+}
+
 void answer_read(struct answer *a, const struct http_head *head)
 {
     a->status = head->status;
     const struct http_field *stored = http_field(head, "pure-stored");
     a->has_stored = stored && http_number(stored->value, STORED_MAX, &a->stored) == 0;
+    copy_proof(a, head);
     if (answer_success(a))
         return;
     copy_text(a->reason, sizeof a->reason, head->reason);

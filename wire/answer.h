@@ -3,11 +3,14 @@
 #define PURE_WIRE_ANSWER_H
 
 #include "wire/http.h"
+#include "wire/sealed.h"
 
 struct answer {
     uint16_t status; /* 200 to 999 */
     bool has_stored; /* a readable Pure-Stored came */
     uint64_t stored; /* its number */
+    bool unproven;   /* of a sealed wire: it is not the receiver's word (wire/sealing.h) */
+    char proof[SEALED_REPLY_TEXT_BYTES + 1]; /* the field Pure-Sealed, if it has the size of one; else "" */
     /* Of failures only, "" if not given; cut to fit, bytes that cannot be printed become '?'. */
     char reason[48];
     char location[128];

@@ -176,6 +176,14 @@ void connection_ended(struct connection *c)
     end_deaf(c, error < 0 ? error : PE_CLOSED);
 }
 
+void connection_cut(struct connection *c)
+{
+    if (c->done < c->begun)
+        end_deaf(c, PE_TLS_CUT);
+    else
+        connection_ended(c);
+}
+
 void connection_failed(struct connection *c, int error)
 {
     end(c, error);

@@ -93,6 +93,9 @@ void connection_sent(struct connection *c, uint64_t now_ns, uint64_t bytes);
 void connection_received(struct connection *c, uint64_t now_ns, struct span bytes);
 /* The peer sends no more. */
 void connection_ended(struct connection *c);
+/* The same, but what it sent before may be cut off (TLS ended without close_notify): a reply that only the
+ * end of the stream would have ended is not complete. */
+void connection_cut(struct connection *c);
 /* Connecting, sending or receiving failed. Replies that came before it may still be delivered. */
 void connection_failed(struct connection *c, int error);
 /* Once all that happened until `now_ns` is told: sees deadlines that passed and early replies. */

@@ -44,10 +44,27 @@ static bool power_of_two(uint64_t n)
     return (n & (n - 1)) == 0;
 }
 
+/* To the owner, who keeps it. */
+static void tell(struct wire *w, int error, const char *text)
+{
+    const struct delivery *d = &w->delivery;
+    struct outlet_fare fare = {
+        .disabled = d->disabled,
+        .by_command = error == PE_OUTPUT_OFF,
+        .failures = d->failures,
+        .since_ms = d->failures > 0 ? atomic_load_explicit(&w->outlet.report.failing_ms, memory_order_relaxed)
+                    : d->disabled   ? io_wall_ms(w->loop->io)
+                                    : 0,
+        .status = d->failures > 0 ? d->status : 0};
+    snprintf(fare.reason, sizeof fare.reason, "%.*s", (int)sizeof fare.reason - 1, text);
+    outlet_tell_fare(&w->outlet, &fare, w->loop->now_ns);
+}
+
 static void report(struct wire *w, enum outlet_state state, int error, const char *text)
 {
     atomic_store_explicit(&w->outlet.report.failures, w->delivery.failures, memory_order_relaxed);
     outlet_report(&w->outlet, state, error, text, io_wall_ms(w->loop->io));
+    tell(w, error, text);
 }
 
 void delivery_recover(struct wire *w)
@@ -112,6 +129,29 @@ static void disable(struct wire *w, int error, const char *text)
     report(w, OUTLET_DISABLED, error, text);
 }
 
+/* --- what others want of it --- */
+
+static void disable_by_command(struct wire *w)
+{
+    if (!w->delivery.disabled)
+        w->ways->rewind(w);
+    disable(w, PE_OUTPUT_OFF, pure_error_text(PE_OUTPUT_OFF));
+}
+
+void delivery_see_want(struct wire *w)
+{
+    enum outlet_want want = outlet_take_want(&w->outlet);
+    if (want == OUTLET_WANT_DISABLED) {
+        disable_by_command(w);
+    } else if (want == OUTLET_WANT_ENABLED) {
+        if (w->delivery.disabled)
+            log_line(w->log, LOG_NOTICE, "%s.%s: enabled by command", w->outlet.app, w->outlet.output);
+        w->delivery.disabled = false;
+        delivery_recover(w);
+    }
+    outlet_go_on_telling(&w->outlet);
+}
+
 void delivery_resume(struct wire *w, uint64_t failures, uint64_t failing_since_ms, bool disabled)
 {
     struct delivery *d = &w->delivery;
@@ -159,9 +199,10 @@ static void rest(struct wire *w, uint64_t now_ns, int error, const struct answer
     report(w, OUTLET_RESTING, error, text);
 }
 
-static void count_failure(struct wire *w, uint64_t now_ns)
+static void count_failure(struct wire *w, uint64_t now_ns, const struct answer *a)
 {
     struct delivery *d = &w->delivery;
+    d->status = a ? a->status : 0;
     counter_add(&w->outlet.report.failures_total, 1);
     if (d->failures++ > 0)
         return;
@@ -173,7 +214,7 @@ void delivery_failed(struct wire *w, uint64_t now_ns, int error, const struct an
 {
     char text[TEXT_SIZE];
     describe(w, error, a, of, text);
-    count_failure(w, now_ns);
+    count_failure(w, now_ns, a);
     w->delivery.down = true;
     w->ways->rewind(w);
     if (is_over(w, now_ns, error, a, text))
@@ -189,7 +230,7 @@ void delivery_refused(struct wire *w, uint64_t now_ns, const struct answer *a)
     if (d->disabled)
         return;
     describe(w, PE_HTTP_STATUS, a, "", text);
-    count_failure(w, now_ns);
+    count_failure(w, now_ns, a);
     if (is_over(w, now_ns, PE_HTTP_STATUS, a, text)) {
         w->ways->rewind(w);
         disable(w, PE_HTTP_STATUS, text);

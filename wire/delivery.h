@@ -41,6 +41,7 @@ struct delivery {
     uint64_t failures;      /* in a row, refusals among them; 0: the last try went well */
     uint64_t refused;       /* refusals, ever */
     uint64_t since_ns;      /* the first of `failures` in this life; meaningless when they are 0 */
+    uint32_t status;        /* of the answer that was the last of them; 0: there was none */
     uint64_t before_ns;     /* how much earlier it was, in a life before */
     uint64_t rest_until_ns; /* no tries before this */
 };
@@ -63,6 +64,10 @@ void delivery_succeeded(struct wire *w, uint64_t now_ns);
 
 /* All is well again, as far as is known. */
 void delivery_recover(struct wire *w);
+
+/* Does what somebody wants of the outlet (enum outlet_want), and tells what waits to be told. Once a round.
+ */
+void delivery_see_want(struct wire *w);
 
 /* How long to rest after the n-th refusal of one request in a row. */
 uint64_t delivery_refusal_rest_ns(struct wire *w, uint32_t n, const struct answer *answer);

@@ -49,7 +49,7 @@ static void looked_up(struct resolver_request *request, int error)
         lookup_failed(d, error < 0 ? error : PE_NAME_NOT_FOUND);
         return;
     }
-    addresses_learn(&d->addresses, request->addresses, request->count, d->loop->now_ns);
+    addresses_learn(&d->addresses, request, d->loop->now_ns);
     if (d->latest.len > 0)
         prefer(d, &d->latest);
     answer(d, 0);
@@ -85,6 +85,7 @@ void destination_wait(struct destination *d, struct destination_waiter *waiter, 
     if (!first)
         return;
     timer_set(&d->loop->timers, &d->timer, now_ns + d->progress_ns);
+    d->name.doubted = d->addresses.stale;
     d->resolver->lookup(d->resolver, &d->name);
 }
 

@@ -39,13 +39,13 @@ static void data(struct stream *s, const uint8_t *bytes, size_t size)
     stir(l);
 }
 
-/* A reply whose head is complete is judged by it; how TLS ended matters to the others only. */
 static void ended(struct stream *s)
 {
     struct lane *l = lane_of(s);
-    if (l->stream.cut && connection_unanswered(&l->connection))
-        connection_failed(&l->connection, PE_TLS_CUT);
-    connection_ended(&l->connection);
+    if (l->stream.cut)
+        connection_cut(&l->connection);
+    else
+        connection_ended(&l->connection);
     stir(l);
 }
 
@@ -97,7 +97,8 @@ static void begin_stream(struct lane *l, int fd)
         return;
     }
     struct tls_context *context = tls_current_take(shared->tls);
-    int error = secure_start(&l->stream, context, shared->host, &shared->session);
+    int error = context ? secure_start(&l->stream, context, shared->host, &shared->session)
+                        : PE_TLS_FILES; /* they could not be read yet */
     tls_context_drop(context);
     if (error < 0)
         connection_failed(&l->connection, error);
@@ -133,6 +134,7 @@ void lane_dispose(struct lane *l)
         dial_abandon(&l->dial);
     else if (!lane_gone(l) && l->connection.phase != CONNECTION_CLOSED)
         secure_abandon(&l->stream);
+    connection_clear(&l->connection);
     connection_clear(&l->connection);
     free(l->head);
     free(l->body);

@@ -3,6 +3,7 @@
 #include "wire/wire.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 void numbered_rewind(struct wire *w)
 {
@@ -42,7 +43,21 @@ static struct batch_limits limits(const struct wire *w)
     return limits;
 }
 
-/* The place where the body of a request is made: the framed records as they lie in the queue. */
+/* Sealed into the lane's memory; else the framed records go as they lie in the queue. */
+static uint64_t send_sealed(struct wire *w, uint64_t now_ns, struct lane *lane,
+                            const struct request_numbers *numbers, struct span body,
+                            uint8_t reply_key[NOISE_KEY_BYTES])
+{
+    struct sealed_keys keys;
+    size_t sealed = (size_t)sealed_size(body.size);
+    size_t head = sealing_write(w->request.sealing, numbers, body.size, lane->head, &keys);
+    assert(sealed <= w->shared.body_room);
+    sealed_body(&keys, body, lane->body);
+    memcpy(reply_key, keys.reply, NOISE_KEY_BYTES);
+    sealed_keys_wipe(&keys);
+    return wire_send_made(w, now_ns, lane, head, span_of(lane->body, sealed));
+}
+
 static void send_batch(struct wire *w, uint64_t now_ns, struct lane *lane, const struct batch *batch,
                        bool question)
 {
@@ -52,8 +67,11 @@ static void send_batch(struct wire *w, uint64_t now_ns, struct lane *lane, const
                                       .base = outlet_base(&w->outlet),
                                       .sent = w->outlet.contact.reach};
     struct request_body body = {.content = batch->body, .bytes = batch->body.size};
-    uint64_t number = wire_send(w, now_ns, lane, &numbers, &body, batch->body);
-    n->flights[number % CONNECTION_PIPELINE_MAX] = (struct numbered_flight){*batch, n->series, question};
+    struct numbered_flight flight = {.batch = *batch, .series = n->series, .question = question};
+    uint64_t number = w->request.sealing
+                          ? send_sealed(w, now_ns, lane, &numbers, batch->body, flight.reply_key)
+                          : wire_send(w, now_ns, lane, &numbers, &body, batch->body);
+    n->flights[number % CONNECTION_PIPELINE_MAX] = flight;
 }
 
 static void send_question(struct wire *w, uint64_t now_ns, struct lane *lane)
@@ -265,16 +283,59 @@ static void settle_question(struct wire *w, uint64_t now_ns, const struct number
     }
 }
 
-/* The place where an answer is read. */
+/* --- answers --- */
+
+/* Anybody's: nothing of it counts, but that the way has failed. */
+static void settle_unproven(struct wire *w, uint64_t now_ns, const struct numbered_flight *flight,
+                            uint16_t status)
+{
+    char of[24];
+    snprintf(of, sizeof of, "status %u", status);
+    if (flight->question)
+        w->numbered.asking = false;
+    if (flight->series == w->numbered.series)
+        delivery_failed(w, now_ns, PE_UNPROVEN, NULL, of);
+}
+
+/* The receiver does not know our ticket and has given us one: the same goes again at once. */
+static void settle_stale(struct wire *w, const struct numbered_flight *flight)
+{
+    if (flight->question)
+        w->numbered.asking = false;
+    if (flight->series == w->numbered.series)
+        numbered_rewind(w);
+}
+
+static void settle(struct wire *w, uint64_t now_ns, const struct numbered_flight *flight,
+                   const struct answer *a)
+{
+    if (flight->question)
+        settle_question(w, now_ns, flight, a);
+    else
+        settle_records(w, now_ns, flight, a);
+}
+
 void numbered_answered(struct wire *w, uint64_t now_ns, struct lane *lane, uint64_t number,
                        const struct answer *a)
 {
     (void)lane;
     const struct numbered_flight *flight = &w->numbered.flights[number % CONNECTION_PIPELINE_MAX];
-    if (flight->question)
-        settle_question(w, now_ns, flight, a);
-    else
-        settle_records(w, now_ns, flight, a);
+    if (!w->request.sealing) {
+        settle(w, now_ns, flight, a);
+        return;
+    }
+    struct answer proven = *a;
+    switch (sealing_prove(w->request.sealing, flight->reply_key, &proven)) {
+    case SEALING_PROVEN:
+        settle(w, now_ns, flight, &proven);
+        return;
+    case SEALING_STALE:
+        settle_stale(w, flight);
+        return;
+    case SEALING_UNPROVEN:
+        settle_unproven(w, now_ns, flight, a->status);
+        return;
+    }
 }
 
 /* What has no answer goes again: at once if a reused connection just was not there any more, else as a

@@ -11,14 +11,16 @@
 #include "wire/answer.h"
 #include "wire/batch.h"
 #include "wire/lane.h"
+#include "wire/sealing.h"
 
 struct wire;
 
 /* A request in flight. */
 struct numbered_flight {
     struct batch batch;
-    uint32_t series; /* of the stream when it was sent */
-    bool question;   /* it has no records (struct outlet_contact) */
+    uint32_t series;                    /* of the stream when it was sent */
+    bool question;                      /* it has no records (struct outlet_contact) */
+    uint8_t reply_key[NOISE_KEY_BYTES]; /* sealed: what proves its reply */
 };
 
 struct numbered {

@@ -2,6 +2,7 @@
 
 #include "wire/connection.h"
 #include "wire/http_class.h"
+#include "wire/sealing.h"
 #include "wire/signature.h"
 #include "wire/template.h"
 
@@ -141,7 +142,7 @@ static const char *check_pure(const struct wire_options *o)
         return "headers are for modes webhook and batch only";
     if (o->gzip != 0)
         return "bodies are compressed in modes webhook and batch only";
-    return NULL;
+    return o->seal_to ? sealing_check(o) : NULL;
 }
 
 static const char *check_sizes(const struct wire_options *o)

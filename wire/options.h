@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "core/networks.h"
+#include "noise/key.h"
 #include "tls/context.h"
 #include "wire/url.h"
 
@@ -116,6 +117,7 @@ struct wire_options {
     /* pure: the body is sealed to the receiver (docs/records-protocol.md). Outlive the wire */
     const uint8_t *seal_to;           /* its public key, 32 bytes; NULL: not sealed */
     const struct host_key *seal_with; /* this host's */
+    struct noise_random seal_random;  /* for a fresh key a request */
 };
 
 /* All limits to their defaults (256 KiB, no limit, 0, 0, 10 s, 30 s, 5 min, 100 ms, 60 s), mode webhook, no

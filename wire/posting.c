@@ -280,7 +280,7 @@ static void delivered(struct wire *w, uint64_t now_ns, const struct lane *lane, 
     finish(w, lane->slot);
     if (!current)
         return;
-    p->allowed = (unsigned)min_u64(2 * (uint64_t)p->allowed, w->concurrency);
+    p->allowed += p->allowed < w->concurrency;
     delivery_succeeded(w, now_ns);
 }
 

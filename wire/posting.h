@@ -2,8 +2,8 @@
  * slots.h has which is sent when; here it is put on a lane, and its answer is settled. Parts of the wire.
  *
  * Lanes are opened as they are needed: one for each slot that is ready and finds none, up to `concurrency`.
- * After a failure of the destination one request at a time tries it; each success doubles how many may, until
- * all may again. A wire begins like that, too.
+ * After a failure of the destination one request at a time tries it; each success lets one more, so that
+ * their number doubles with each round of exchanges, until all may again. A wire begins like that, too.
  *
  * What is true of which lane is kept in bit sets: bit n is lanes[n]'s. */
 #ifndef PURE_WIRE_POSTING_H

@@ -1,6 +1,7 @@
 #include "wire/request.h"
 
 #include "wire/put.h"
+#include "wire/sealing.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -73,15 +74,26 @@ static int init_headers(struct request *r, const struct wire_options *o)
     return 0;
 }
 
-/* Bytes of all lines that request_write adds, but for the headers of the configuration and the signatures. */
-#define LINES_MAX (480 + WIRE_SOURCE_MAX + WIRE_EVENT_MAX)
+/* Bytes of all lines of one mode that request_write adds, but for the texts of the options in them. */
+#define LINES_MAX 288
 
 static size_t most(const struct request *r)
 {
-    size_t room = r->fixed_size + LINES_MAX + signer_room(&r->signer);
+    size_t room = r->fixed_size + LINES_MAX + strlen(r->stream) + strlen(r->event) + signer_room(&r->signer);
     for (unsigned i = 0; i < r->header_count; i++)
         room += strlen(r->headers[i].name) + strlen(": \r\n") + r->headers[i].value.room;
     return room;
+}
+
+static int init_sealing(struct request *r, const struct wire_options *o)
+{
+    struct sealing *sealing = malloc(sizeof *sealing);
+    int error = sealing ? sealing_init(sealing, o) : -ENOMEM;
+    if (error == 0)
+        r->sealing = sealing;
+    else
+        free(sealing);
+    return error;
 }
 
 int request_init(struct request *r, const struct wire_options *o)
@@ -96,7 +108,11 @@ int request_init(struct request *r, const struct wire_options *o)
         snprintf(r->stream, sizeof r->stream, "%s", o->source);
         snprintf(r->event, sizeof r->event, "%s", o->event);
     }
-    r->room = most(r);
+    if (o->seal_to && init_sealing(r, o) < 0) {
+        request_dispose(r);
+        return -ENOMEM;
+    }
+    r->room = r->sealing ? sealing_head_room(r->sealing) : most(r);
     request_set_epoch(r, o->epoch);
     return 0;
 }
@@ -110,6 +126,9 @@ void request_dispose(struct request *r)
     free(r->headers);
     free(r->fixed);
     signer_dispose(&r->signer);
+    if (r->sealing)
+        sealing_dispose(r->sealing);
+    free(r->sealing);
     *r = (struct request){0};
 }
 
@@ -118,6 +137,8 @@ void request_set_epoch(struct request *r, const uint8_t epoch[WIRE_EPOCH_BYTES])
     for (size_t i = 0; i < WIRE_EPOCH_BYTES; i++)
         snprintf(r->epoch + 2 * i, 3, "%02x", epoch[i]);
     snprintf(r->id, sizeof r->id, "msg_%.16s_", r->epoch);
+    if (r->sealing)
+        sealing_set_epoch(r->sealing, epoch);
 }
 
 size_t request_room(const struct request *r)

@@ -10,6 +10,8 @@
 #include "wire/signature.h"
 #include "wire/template.h"
 
+struct sealing;
+
 struct request_numbers {
     uint64_t first;   /* number of the first record, from 1 */
     uint64_t count;   /* records in the body; pure: 0 is a question */
@@ -47,6 +49,7 @@ struct request {
     char epoch[2 * WIRE_EPOCH_BYTES + 1]; /* hexadecimal */
     char stream[WIRE_SOURCE_MAX + 1];
     char event[WIRE_EVENT_MAX + 1];
+    struct sealing *sealing; /* sealed: then it writes the heads (wire/sealing.h). NULL: not sealed */
 };
 
 /* `options` were checked; nothing of them is looked at afterwards. 0 or -ENOMEM. */

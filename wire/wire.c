@@ -117,6 +117,12 @@ uint64_t wire_send(struct wire *w, uint64_t now_ns, struct lane *lane, const str
                    const struct request_body *body, struct span bytes)
 {
     size_t head_size = request_write(&w->request, numbers, body, lane->head, w->shared.head_room);
+    return wire_send_made(w, now_ns, lane, head_size, bytes);
+}
+
+uint64_t wire_send_made(struct wire *w, uint64_t now_ns, struct lane *lane, size_t head_size,
+                        struct span bytes)
+{
     w->round |= UINT64_C(1) << lane->index;
     counter_add(&w->outlet.report.requests, 1);
     return lane_send(lane, now_ns, head_size, bytes);
@@ -192,6 +198,7 @@ static bool run(struct task *task, uint64_t now_ns)
     if (wire_hurried(w))
         hurry(w, now_ns);
     each_lane(w, now_ns, w->round, settle_answers);
+    delivery_see_want(w);
     w->ways->settle_dead(w);
     numbered_settle_contact(w);
     w->ways->look(w, now_ns);
@@ -225,6 +232,8 @@ static void set_limits(struct wire *w, const struct wire_options *o)
     w->shared.head_room = request_room(&w->request);
     w->shared.body_room =
         o->mode == WIRE_BATCH ? (size_t)max_u64(o->batch_bytes, (uint64_t)w->outlet.max_record + 1) : 0;
+    if (w->request.sealing)
+        w->shared.body_room = sealing_body_room(o->batch_bytes, w->outlet.max_record);
     w->shared.packed_room = o->gzip ? (size_t)max_u64(w->shared.body_room, w->outlet.max_record) : 0;
 }
 
@@ -318,6 +327,7 @@ static void take_change(struct wire *w)
     request_set_epoch(&w->request, w->epoch);
     free_lanes(w, 1);
     lane_dispose(w->lanes[0]);
+    w->stirred = w->round = 0;
     destination_dispose(&w->destination);
     tls_session_dispose(&w->shared.session);
     set_options(w, &change->options);

@@ -125,6 +125,11 @@ void wire_dispose(struct wire *w);
 /* Lane n, made if there is none; NULL: there is no memory. */
 struct lane *wire_lane(struct wire *w, unsigned n);
 
+/* Sends a request whose head is in lane->head[0, head_size) on a ready lane. Returns the exchange's number.
+ */
+uint64_t wire_send_made(struct wire *w, uint64_t now_ns, struct lane *lane, size_t head_size,
+                        struct span bytes);
+
 /* Sends a request on a ready lane: the head for these numbers, and the body. Returns the exchange's number.
  */
 uint64_t wire_send(struct wire *w, uint64_t now_ns, struct lane *lane, const struct request_numbers *numbers,

@@ -130,7 +130,10 @@ check "includes: self-test" tests/checks/includes.sh --self-test
 check "includes" tests/checks/includes.sh
 check "format" formatted
 build_and_run release
+check "build runners" $make VARIANT=release runners &&
+    check "certificates over TLS" timeout -k 5 240 build/tests/certs tests/vectors/certs.json
 check "documentation" tests/checks/docs.sh
+[ "$mode" = fast ] || check_promises release "webhooks are verified" tests/checks/webhooks.sh release
 [ "$mode" = fast ] || KILLS=20 check_promises release "hosts are killed" tests/checks/crash.sh release kills
 if [ "$mode" = full ]; then
     check "build experiments" $make VARIANT=release bench-programs

@@ -13,7 +13,7 @@ struct name {
     int error;
     unsigned count;
     struct sockaddr_storage addresses[RESOLVER_ADDRESSES];
-    uint64_t delay_ns;
+    uint64_t delay_ns, valid_ns;
     uint64_t lookups;
     struct name *next;
 };
@@ -58,6 +58,7 @@ void sim_set_name(struct sim *sim, const char *text, const struct sim_answer *an
     name->scripted = true;
     name->error = answer->error;
     name->delay_ns = answer->delay_ns;
+    name->valid_ns = answer->valid_ns;
     name->count = 0;
     while (name->count < RESOLVER_ADDRESSES && answer->addresses[name->count]) {
         name->addresses[name->count] = sim_parse_host(answer->addresses[name->count]);
@@ -95,6 +96,7 @@ static void answer(struct sim *sim, struct event *event)
     struct resolver_request *request = l->request;
     const struct name *name = name_of(sim, request->name);
     request->count = 0;
+    request->valid_ns = name->valid_ns > 0 ? name->valid_ns : 60 * NS_PER_S;
     l->answered = true;
     if (name->scripted) {
         l->error = name->error;

@@ -142,6 +142,7 @@ struct sim_answer {
     int error;                                 /* 0, PE_NAME_NOT_FOUND, PE_NAME_FAILED, PE_NAME_BUSY */
     const char *addresses[RESOLVER_ADDRESSES]; /* hosts; up to the first NULL */
     uint64_t delay_ns;                         /* SIM_HANGS: no answer, ever */
+    uint64_t valid_ns;                         /* 0: a minute */
 };
 
 /* A resolver whose answers are called on the loop, through a task and the board as the real one's. Addresses

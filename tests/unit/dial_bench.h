@@ -15,6 +15,9 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#define NAME "there.example"
+#define URL  "http://" NAME "/x"
+
 #define BENCH_DIALS   16
 #define BENCH_SEEDS   20
 #define BENCH_LIMIT_S 100 /* no dial lasts longer */
@@ -90,7 +93,7 @@ static void bench_url(struct bench *b, const char *text)
     assert_int_equal(url_parse(&b->options.url, text, &why), 0);
 }
 
-static void bench_deny(struct bench *b, const char *text)
+static inline void bench_deny(struct bench *b, const char *text)
 {
     struct networks *n = &b->egress;
     int count = networks_parse(span_text(text), n->deny + n->deny_count, NETWORKS_MAX - n->deny_count);
@@ -139,11 +142,24 @@ static void bench_finish(struct bench *b)
 }
 
 /* Starts the first dial and returns its outcome. */
-static int bench_dial(struct bench *b)
+static inline int bench_dial(struct bench *b)
 {
     bench_start(b, 0);
     bench_finish(b);
     return b->dials[0].error;
+}
+
+/* What the name's answer is, after a millisecond. NULL: no more. */
+static inline void name_is(struct bench *b, const char *first, const char *second, const char *third)
+{
+    struct sim_answer answer = {.addresses = {first, second, third}, .delay_ns = NS_PER_MS};
+    sim_set_name(b->sim, NAME, &answer);
+}
+
+static inline struct sim_server *listens(struct bench *b, const char *endpoint)
+{
+    static const struct sim_step silent[] = {SIM_EXPECT_END};
+    return sim_server(b->sim, endpoint, silent, ARRAY_SIZE(silent));
 }
 
 /* Nothing of it is left. */

@@ -88,7 +88,7 @@ static inline struct section dead_section(uint64_t segment, struct span record)
     };
 }
 
-#define SECTIONS 12
+#define SECTIONS 14
 
 static inline void make_sections(struct section sections[SECTIONS])
 {
@@ -107,6 +107,11 @@ static inline void make_sections(struct section sections[SECTIONS])
     sections[n++] = dead_section(0, span_text("record"));
     sections[n++] = dead_section(5, none);
     sections[n++] = (struct section){.type = SECTION_DEAD_GONE, .dead_gone = {span_text("out"), 9}};
+    sections[n++] =
+        (struct section){.type = SECTION_FARE, .fare = {.output = span_text("out"), .failures = 3}};
+    sections[n++] =
+        (struct section){.type = SECTION_FARE,
+                         .fare = {span_text("out"), true, true, true, 7, 1234, 5678, 410, span_text("Gone")}};
     assert_int_equal(n, SECTIONS);
 }
 

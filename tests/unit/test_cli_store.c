@@ -75,6 +75,8 @@ static void commit_everything(struct segments *s)
                   .reason = span_text("404"),
                   .record = span_text("x")}},
         {.type = SECTION_DEAD_GONE, .dead_gone = {.output = span_text("cloud"), .number = 3}},
+        {.type = SECTION_FARE,
+         .fare = {.output = span_text("cloud"), .disabled = true, .failures = 9, .reason = span_text("410")}},
     };
     commit_begin(b, FRAME_COMMIT, span_text("counter"), 4);
     put_run(b);
@@ -110,6 +112,7 @@ static void a_log_names_all_that_a_commit_says(void **state)
                                    "  dead letter cloud 8: 404\n"
                                    "    x\n"
                                    "  dead letter gone cloud 3\n"
+                                   "  fare of output cloud: disabled, 9 failures in a row: 410\n"
                                    "- snapshot after commit 4, stored 12\n"
                                    "  state, 10 bytes\n");
     segments_remove(&s);

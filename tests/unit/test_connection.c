@@ -292,9 +292,37 @@ static void a_failed_send_does_not_hide_a_reply_that_came(void **state)
     assert_int_equal(answer->status, 413);
 }
 
+/* TLS that ends without close_notify: only what needs the end to be whole is not. */
+static void a_cut_end_ends_no_reply(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *reply;
+        unsigned answered, done;
+    } cases[] = {
+        {"HTTP/1.1 200 OK\r\n\r\nsome", 1, 0}, /* the head decides, but the body may be cut */
+        {"HTTP/1.0 200 OK\r\nA: b\r\n", 0, 0}, /* an end would have completed it */
+        {OK, 1, 1},
+        {"", 0, 0},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct connection *c = open_connection();
+        connection_begin(c, 1, 100);
+        connection_sent(c, 1, 100);
+        receive(c, 2, cases[i].reply);
+        connection_cut(c);
+        assert_true(c->ending);
+        assert_int_equal(c->error, cases[i].done ? PE_CLOSED : PE_TLS_CUT);
+        connection_closed(c);
+        assert_int_equal(c->answered, cases[i].answered);
+        assert_int_equal(c->done, cases[i].done);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cut_end_ends_no_reply),
         cmocka_unit_test(an_exchange_is_answered_by_its_head),
         cmocka_unit_test(deadlines_follow_what_is_waited_for),
         cmocka_unit_test(each_deadline_has_its_error),

@@ -3,8 +3,8 @@
 
 #include "wire/http.h"
 
-#define URL   "https://there.example/x"
-#define PROXY "http://10.0.1.1:3128"
+#define SECURE_URL "https://there.example/x"
+#define PROXY      "http://10.0.1.1:3128"
 
 static void through(struct bench *b, const char *text, const char *authorization)
 {
@@ -97,7 +97,7 @@ static void the_proxys_own_name_is_looked_up(void **state)
                                              SIM_EXPECT_END};
     struct sim_answer answer = {.addresses = {"10.0.1.1", "10.0.1.2"}};
     struct bench b;
-    bench_new(&b, 1, URL);
+    bench_new(&b, 1, SECURE_URL);
     through(&b, "http://proxy.example:3128", NULL);
     bench_open(&b);
     assert_int_equal(bench_dial(&b), PE_NAME_NOT_FOUND);
@@ -158,7 +158,7 @@ static void answers_make_the_tunnel_or_say_why_not(void **state)
                                         .batch_max = 1 + seed % 3,
                                         .buffer_bytes = 1 + seed * 7};
             struct bench b;
-            open_proxied(&b, seed, URL, NULL, script, ARRAY_SIZE(script));
+            open_proxied(&b, seed, SECURE_URL, NULL, script, ARRAY_SIZE(script));
             sim_set_faults(b.sim, &faults);
             b.dials[0].keeps = true;
             int error = bench_dial(&b);
@@ -182,7 +182,7 @@ static void bytes_in_one_piece_with_the_answer_are_an_error(void **state)
                                              SIM_EXPECT_END};
     struct sim_link whole = {.latency_max_ns = 1, .window_bytes = 65536};
     struct bench b;
-    open_proxied(&b, 1, URL, NULL, script, ARRAY_SIZE(script));
+    open_proxied(&b, 1, SECURE_URL, NULL, script, ARRAY_SIZE(script));
     sim_set_link(b.sim, NULL, NULL, &whole);
     assert_int_equal(bench_dial(&b), PE_PROXY);
     bench_free(&b);
@@ -209,7 +209,7 @@ static void a_proxy_that_ends_the_connection_is_named(void **state)
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct bench b;
-        open_proxied(&b, i + 1, URL, NULL, cases[i].script, cases[i].steps);
+        open_proxied(&b, i + 1, SECURE_URL, NULL, cases[i].script, cases[i].steps);
         assert_int_equal(bench_dial(&b), cases[i].error);
         assert_string_equal(dial_text(&b.dials[0].dial), cases[i].text);
         assert_true(b.destination.addresses.stale);
@@ -233,7 +233,7 @@ static void a_head_that_is_silent_or_drips_ends_in_time(void **state)
                                             SIM_EXPECT_END};
     for (unsigned i = 0; i < 2; i++) {
         struct bench b;
-        open_proxied(&b, 1, URL, NULL, i ? drips : silent, i ? ARRAY_SIZE(drips) : ARRAY_SIZE(silent));
+        open_proxied(&b, 1, SECURE_URL, NULL, i ? drips : silent, i ? ARRAY_SIZE(drips) : ARRAY_SIZE(silent));
         assert_int_equal(bench_dial(&b), PE_CONNECT_TIMEOUT);
         assert_string_equal(dial_text(&b.dials[0].dial), "the proxy does not answer CONNECT");
         uint64_t took_ns = b.dials[0].done_ns - SIM_START_NS;
@@ -252,11 +252,11 @@ static void endless_heads_end(void **state)
     memset(line + strlen(line), 'a', sizeof line - strlen(line));
     struct sim_step endless[] = {SIM_SEND_BYTES(line, sizeof line), SIM_EXPECT_END};
     struct bench b;
-    open_proxied(&b, 1, URL, NULL, interims, ARRAY_SIZE(interims));
+    open_proxied(&b, 1, SECURE_URL, NULL, interims, ARRAY_SIZE(interims));
     assert_int_equal(bench_dial(&b), PE_PROXY);
     assert_string_equal(dial_text(&b.dials[0].dial), "the proxy answered 100");
     bench_free(&b);
-    open_proxied(&b, 1, URL, NULL, endless, ARRAY_SIZE(endless));
+    open_proxied(&b, 1, SECURE_URL, NULL, endless, ARRAY_SIZE(endless));
     assert_int_equal(bench_dial(&b), PE_PROXY);
     bench_free(&b);
 }
@@ -295,7 +295,7 @@ static bool stopped_after(uint64_t seed, unsigned steps, const struct sim_step *
 {
     struct sim_faults faults = {.multishot_end = 300, .no_buffers = 300, .batch_max = 2, .buffer_bytes = 9};
     struct bench b;
-    open_proxied(&b, seed, URL, NULL, script, count);
+    open_proxied(&b, seed, SECURE_URL, NULL, script, count);
     sim_set_faults(b.sim, &faults);
     bench_start(&b, 0);
     if (steps > 0)

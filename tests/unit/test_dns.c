@@ -61,6 +61,7 @@ static struct {
     unsigned calls;
     char last[RESOLVER_NAME_MAX + 1]; /* name that was looked up last */
     char released[64];                /* names that begin so hang no longer; "" none */
+    uint64_t valid_ns;                /* of the answers */
 } server = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static bool hangs(const char *name)
@@ -69,7 +70,7 @@ static bool hangs(const char *name)
            (server.released[0] == '\0' || strncmp(name, server.released, strlen(server.released)) != 0);
 }
 
-static int scripted(const char *name, struct resolver_address *out, unsigned *count)
+static int scripted(const char *name, struct dns_answer *answer)
 {
     pthread_mutex_lock(&server.lock);
     server.calls++;
@@ -83,11 +84,12 @@ static int scripted(const char *name, struct resolver_address *out, unsigned *co
         return PE_NAME_FAILED;
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a000001)};
     struct sockaddr_in6 b = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    memcpy(&out[0].address, &a, sizeof a);
-    memcpy(&out[1].address, &b, sizeof b);
-    out[0].len = sizeof a;
-    out[1].len = sizeof b;
-    *count = 2;
+    memcpy(&answer->addresses[0].address, &a, sizeof a);
+    memcpy(&answer->addresses[1].address, &b, sizeof b);
+    answer->addresses[0].len = sizeof a;
+    answer->addresses[1].len = sizeof b;
+    answer->count = 2;
+    answer->valid_ns = server.valid_ns;
     return 0;
 }
 
@@ -146,6 +148,7 @@ static int set_up(void **state)
     b->io.now_ns = NS_PER_S;
     server.calls = 0;
     server.released[0] = '\0';
+    server.valid_ns = 0;
     assert_int_equal(loop_init(&b->loop, &b->io.io, 4, 4), 0);
     assert_int_equal(dns_open(&b->dns, &b->loop, scripted), 0);
     b->io.dns = b->dns;
@@ -419,6 +422,121 @@ static void a_request_may_be_looked_up_again_from_its_answer(void **state)
     assert_int_equal(calls(), 3);
 }
 
+/* --- what is remembered --- */
+
+/* Asks `count` times at once, and waits for all. */
+static void ask_many(struct bench *b, const char *name, bool doubted, unsigned count)
+{
+    static struct asker a[20];
+    for (unsigned i = 0; i < count; i++) {
+        a[i] = (struct asker){.request = {.done = answered, .port = (uint16_t)(i + 1), .doubted = doubted}};
+        snprintf(a[i].request.name, sizeof a[i].request.name, "%s", name);
+        b->resolver->lookup(b->resolver, &a[i].request);
+    }
+    for (unsigned i = 0; i < count; i++)
+        await(b, &a[i]);
+}
+
+static void an_answer_is_given_again_while_it_is_valid_whoever_asks(void **state)
+{
+    struct bench *b = *state;
+    struct asker first, again;
+    server.valid_ns = 10 * NS_PER_S;
+    ask(b, &first, "example.test", 80);
+    await(b, &first);
+    assert_int_equal(first.request.valid_ns, 10 * NS_PER_S);
+    advance(b, 10 * NS_PER_S - 1);
+    ask(b, &again, "Example.TEST", 81);
+    assert_int_equal(dns_threads(b->dns), 0);
+    await(b, &again);
+    assert_int_equal(again.error, 0);
+    assert_int_equal(again.request.count, 2);
+    assert_int_equal(again.request.valid_ns, 1);
+    assert_int_equal(ntohs(((struct sockaddr_in *)&again.request.addresses[0].address)->sin_port), 81);
+    assert_int_equal(ntohs(((struct sockaddr_in6 *)&again.request.addresses[1].address)->sin6_port), 81);
+    assert_int_equal(again.request.addresses[0].len, sizeof(struct sockaddr_in));
+    assert_int_equal(again.request.addresses[1].len, sizeof(struct sockaddr_in6));
+    assert_int_equal(calls(), 1);
+    advance(b, 1);
+    ask(b, &again, "example.test", 81);
+    await(b, &again);
+    assert_int_equal(calls(), 2);
+}
+
+static void a_failure_is_remembered_for_a_moment(void **state)
+{
+    struct bench *b = *state;
+    server.valid_ns = NS_PER_S;
+    for (unsigned i = 1; i <= 3; i++) {
+        ask_many(b, "missing.test", true, 20);
+        ask_many(b, "missing.test", false, 20);
+        assert_int_equal(calls(), i);
+        advance(b, DNS_FAILED_NS);
+    }
+}
+
+static void doubted_addresses_are_looked_up_again_but_in_no_storm(void **state)
+{
+    struct bench *b = *state;
+    server.valid_ns = 3600 * NS_PER_S;
+    ask_many(b, "example.test", false, 1);
+    ask_many(b, "example.test", true, 20);
+    assert_int_equal(calls(), 1);
+    advance(b, DNS_DOUBTED_NS);
+    ask_many(b, "example.test", false, 20);
+    assert_int_equal(calls(), 1);
+    ask_many(b, "example.test", true, 20);
+    ask_many(b, "example.test", true, 20);
+    assert_int_equal(calls(), 2);
+}
+
+static void what_is_known_is_given_while_a_new_lookup_hangs(void **state)
+{
+    struct bench *b = *state;
+    struct asker doubting = {.request = {.done = answered, .name = "hang.test", .doubted = true}};
+    server.valid_ns = 3600 * NS_PER_S;
+    release("hang");
+    ask_many(b, "hang.test", false, 1);
+    release("");
+    advance(b, DNS_DOUBTED_NS);
+    b->resolver->lookup(b->resolver, &doubting.request);
+    ask_many(b, "hang.test", false, 20);
+    assert_int_equal(doubting.answers, 0);
+    release("hang");
+    await(b, &doubting);
+    assert_int_equal(doubting.request.count, 2);
+    assert_int_equal(calls(), 2);
+}
+
+static void more_names_than_can_be_remembered_are_still_looked_up(void **state)
+{
+    struct bench *b = *state;
+    server.valid_ns = 3600 * NS_PER_S;
+    for (unsigned i = 0; i < DNS_NAMES + 10; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "n%u.test", i);
+        b->io.now_ns++;
+        ask_many(b, name, false, 1);
+    }
+    assert_int_equal(calls(), DNS_NAMES + 10);
+    ask_many(b, "n200.test", false, 1);
+    assert_int_equal(calls(), DNS_NAMES + 10);
+    ask_many(b, "n0.test", false, 1); /* the oldest went */
+    assert_int_equal(calls(), DNS_NAMES + 11);
+}
+
+static void names_that_dns_has_no_say_in_are_told_apart(void **state)
+{
+    (void)state;
+    static const char *const global[] = {"example.com", "a.b.c", "local.example", "x.localhost.example"};
+    static const char *const other[] = {"localhost", "printer", "printer.local", "PRINTER.Local",
+                                        "a.localhost"};
+    for (size_t i = 0; i < ARRAY_SIZE(global); i++)
+        assert_true(dns_is_global(global[i]));
+    for (size_t i = 0; i < ARRAY_SIZE(other); i++)
+        assert_false(dns_is_global(other[i]));
+}
+
 static void disposing_waits_for_no_lookup(void **state)
 {
     struct bench *b = *state;
@@ -455,10 +573,10 @@ static void failures_of_getaddrinfo_have_their_meaning(void **state)
 static void localhost_needs_no_network(void **state)
 {
     (void)state;
-    struct resolver_address found[RESOLVER_ADDRESSES];
-    unsigned count = 0;
-    assert_int_equal(dns_getaddrinfo("localhost", found, &count), 0);
-    assert_in_range(count, 1, RESOLVER_ADDRESSES);
+    struct dns_answer answer;
+    assert_int_equal(dns_find("localhost", &answer), 0);
+    assert_in_range(answer.count, 1, RESOLVER_ADDRESSES);
+    assert_int_equal(answer.valid_ns, DNS_VALID_NS);
 }
 
 #define WITH_BENCH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -478,6 +596,12 @@ int main(void)
         WITH_BENCH(waiting_names_start_in_their_order),
         WITH_BENCH(a_cancelled_request_hears_nothing_whatever_stage_it_is_at),
         WITH_BENCH(a_request_may_be_looked_up_again_from_its_answer),
+        WITH_BENCH(an_answer_is_given_again_while_it_is_valid_whoever_asks),
+        WITH_BENCH(a_failure_is_remembered_for_a_moment),
+        WITH_BENCH(doubted_addresses_are_looked_up_again_but_in_no_storm),
+        WITH_BENCH(what_is_known_is_given_while_a_new_lookup_hangs),
+        WITH_BENCH(more_names_than_can_be_remembered_are_still_looked_up),
+        cmocka_unit_test(names_that_dns_has_no_say_in_are_told_apart),
         WITH_BENCH(disposing_waits_for_no_lookup),
         cmocka_unit_test(failures_of_getaddrinfo_have_their_meaning),
         cmocka_unit_test(localhost_needs_no_network),

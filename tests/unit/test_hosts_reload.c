@@ -105,6 +105,39 @@ static void a_disabled_output_is_tried_again_when_it_is_configured_anew(void **s
     hosts_world_close(&world);
 }
 
+/* What is as it was is no reason to go on against what somebody wanted. */
+static void what_a_command_has_disabled_stays_so_until_it_is_configured_anew(void **state)
+{
+    (void)state;
+    open_world(APPS "[output src.cloud]\nwire = http://10.0.0.4/hook\n");
+    sim_server(world.sim, "10.0.0.4:80", take, ARRAY_SIZE(take));
+    assert_int_equal(world_status(world_ask(one, "/outputs/src.cloud/disable", "")), 200);
+    post_next(1);
+    reload("token = t\n" APPS "[output src.cloud]\nwire = http://10.0.0.4/%s\n", "hook");
+    assert_int_equal(got, 0);
+    reload("token = t\n" APPS "[output src.cloud]\nwire = http://10.0.0.4/%s\n", "other");
+    assert_int_equal(got, 1);
+    hosts_world_close(&world);
+}
+
+static void an_output_without_its_tls_files_rests_until_it_has_them(void **state)
+{
+    (void)state;
+    open_world(APPS "[output src.cloud]\nwire = https://10.0.0.4/hook\nca = /nonexistent/ca.pem\n");
+    struct sim_server *server = sim_server(world.sim, "10.0.0.4:443", take, ARRAY_SIZE(take));
+    struct outlet *cloud = world_outlet(one, "src", "cloud");
+    post_next(1);
+    sim_run_for(world.sim, NS_PER_S);
+    assert_int_equal(atomic_load(&cloud->report.state), OUTLET_RESTING);
+    assert_int_equal(atomic_load(&cloud->report.error), PE_TLS_FILES);
+    assert_int_equal(world_logged(one, "TLS: /nonexistent/ca.pem: "), 1);
+    assert_true(sim_server_accepted(server) > 0);
+    sim_server(world.sim, "10.0.0.4:80", take, ARRAY_SIZE(take));
+    reload("token = t\n" APPS OUTPUT, "10.0.0.4");
+    assert_int_equal(got, 1);
+    hosts_world_close(&world);
+}
+
 static void what_cannot_change_is_named_and_stays(void **state)
 {
     (void)state;
@@ -240,6 +273,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_url_takes_the_queue_along),
         cmocka_unit_test(a_disabled_output_is_tried_again_when_it_is_configured_anew),
+        cmocka_unit_test(what_a_command_has_disabled_stays_so_until_it_is_configured_anew),
+        cmocka_unit_test(an_output_without_its_tls_files_rests_until_it_has_them),
         cmocka_unit_test(what_cannot_change_is_named_and_stays),
         cmocka_unit_test(links_and_peers_wait_for_a_restart),
         cmocka_unit_test(a_link_that_is_changed_waits_for_a_restart),

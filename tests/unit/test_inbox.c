@@ -252,7 +252,7 @@ static void what_was_reserved_can_be_put_with_the_longest_head(void **state)
     struct run run = an_event(data, sizeof data);
     run.event = span_of(strings, EVENT_NAME_MAX);
     run.source = span_of(strings, SOURCE_NAME_MAX);
-    run.key = span_of(strings, IDEMPOTENCY_KEY_MAX);
+    run.identity = span_of(strings, SOURCE_NAME_MAX);
     unsigned reserved = 0, put = 0;
     while (inbox_reserve(inbox, inbox_cost(sizeof data)) == 0)
         reserved++;

@@ -34,6 +34,15 @@ static void expect_dead(const struct section_dead *a, const struct section_dead 
     assert_int_equal(a->bytes, b->bytes);
 }
 
+static void expect_fare(const struct section_fare *a, const struct section_fare *b)
+{
+    expect_span(a->output, b->output);
+    expect_span(a->reason, b->reason);
+    assert_true(a->disabled == b->disabled && a->by_command == b->by_command && a->said == b->said);
+    assert_true(a->failures == b->failures && a->since_ms == b->since_ms);
+    assert_true(a->configuration == b->configuration && a->status == b->status);
+}
+
 static void expect_section(const struct section *a, const struct section *b)
 {
     assert_int_equal(a->type, b->type);
@@ -70,6 +79,9 @@ static void expect_section(const struct section *a, const struct section *b)
     case SECTION_DEAD_GONE:
         expect_span(a->dead_gone.output, b->dead_gone.output);
         assert_int_equal(a->dead_gone.number, b->dead_gone.number);
+        break;
+    case SECTION_FARE:
+        expect_fare(&a->fare, &b->fare);
         break;
     }
 }
@@ -132,8 +144,26 @@ static void a_section_type_that_is_unknown_is_none(void **state)
         bytes[0] = (uint8_t)type;
         struct span rest = span_of(bytes, sizeof bytes);
         int result = commit_read_section(&rest, &section);
-        if (type < SECTION_EVENTS || type > SECTION_DEAD_GONE)
+        if (type < SECTION_EVENTS || type > SECTION_FARE)
             assert_int_equal(result, PE_JOURNAL);
+    }
+}
+
+/* The flags are in the byte behind the name. */
+static void a_fare_that_contradicts_itself_is_none(void **state)
+{
+    (void)state;
+    for (unsigned flags = 0; flags < 256; flags++) {
+        struct frame_buffer b;
+        struct section fare = {.type = SECTION_FARE, .fare.output = span_text("o")};
+        frame_buffer_init(&b);
+        frame_begin(&b, FRAME_COMMIT);
+        commit_put(&b, &fare);
+        b.data[FRAME_HEAD + 3] = (uint8_t)flags;
+        struct span rest = span_of(b.data + FRAME_HEAD, frame_payload_size(&b));
+        bool possible = flags < 8 && (flags == 0 || (flags & 1));
+        assert_int_equal(commit_read_section(&rest, &fare), possible ? 1 : PE_JOURNAL);
+        frame_buffer_dispose(&b);
     }
 }
 
@@ -344,6 +374,7 @@ int main(void)
         cmocka_unit_test(every_section_is_read_as_it_was_written),
         cmocka_unit_test(the_beginning_of_a_section_is_none),
         cmocka_unit_test(a_section_type_that_is_unknown_is_none),
+        cmocka_unit_test(a_fare_that_contradicts_itself_is_none),
         cmocka_unit_test(sends_of_two_pieces_are_one_run),
         cmocka_unit_test(records_are_whole_and_as_many_as_stated_or_it_is_said),
         cmocka_unit_test(numbers_that_cannot_be_are_refused),

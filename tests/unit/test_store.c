@@ -308,7 +308,7 @@ static void a_newer_format_is_refused_by_name(void **state)
     char why[256];
     assert_int_equal(store_open(&s, &options, why, sizeof why), PE_JOURNAL_VERSION);
     assert_non_null(strstr(why, "0000000000000004.journal"));
-    assert_non_null(strstr(why, "version 2"));
+    assert_non_null(strstr(why, "version 3"));
     assert_int_equal(memory_open_count(&disk), 0);
     memory_dispose(&disk);
 }

@@ -70,6 +70,48 @@ static void a_new_epoch_counts_anew_and_retires_the_old_one(void **state)
     streams_dispose(&s);
 }
 
+static int found(struct streams *s, uint8_t epoch, uint64_t fresh_ns)
+{
+    struct run run = run_of("pi/a/out", epoch, 0);
+    struct stream_cursor *cursor;
+    enum stream_news news;
+    run.identity = span_text("link KEY/a/out");
+    run.fresh_ns = fresh_ns;
+    return streams_find(s, &run, &cursor, &news);
+}
+
+/* However many epochs there were since, and however young the ticket that it was sent with. */
+static void a_captured_run_begins_no_epoch_again(void **state)
+{
+    (void)state;
+    struct streams s = {0};
+    uint8_t last = 3 + 2 * RETIRED_EPOCHS;
+    for (uint8_t epoch = 1; epoch <= last; epoch++) {
+        assert_int_equal(found(&s, epoch, 10 * epoch), 0);
+        assert_int_equal(found(&s, epoch, 10 * epoch + 5), 0); /* with a younger one */
+    }
+    for (uint8_t epoch = 1; epoch < last; epoch++) {
+        bool remembered = epoch >= last - RETIRED_EPOCHS;
+        assert_int_equal(found(&s, epoch, 10 * epoch), remembered ? PE_STREAM_RETIRED : PE_STREAM_STALE);
+        assert_int_equal(found(&s, epoch, 10 * epoch + 5), remembered ? PE_STREAM_RETIRED : PE_STREAM_STALE);
+    }
+    assert_int_equal(found(&s, last, 10), 0); /* of the epoch itself: numbers take care of it */
+    assert_int_equal(found(&s, last + 1, 10 * last + 5), PE_STREAM_STALE);
+    assert_int_equal(found(&s, last + 1, 10 * last + 6), 0);
+    streams_dispose(&s);
+}
+
+/* Links have no tickets, and need none. */
+static void runs_that_were_not_sealed_begin_epochs_as_ever(void **state)
+{
+    (void)state;
+    struct streams s = {0};
+    assert_int_equal(found(&s, 1, 100), 0);
+    assert_int_equal(found(&s, 2, 0), 0);
+    assert_int_equal(found(&s, 3, 100), PE_STREAM_STALE);
+    streams_dispose(&s);
+}
+
 static void what_the_sender_was_told_is_never_asked_for_again(void **state)
 {
     (void)state;
@@ -167,6 +209,8 @@ int main(void)
         cmocka_unit_test(a_stream_is_known_by_its_whole_name),
         cmocka_unit_test(a_stream_with_an_identity_is_known_by_that),
         cmocka_unit_test(a_new_epoch_counts_anew_and_retires_the_old_one),
+        cmocka_unit_test(a_captured_run_begins_no_epoch_again),
+        cmocka_unit_test(runs_that_were_not_sealed_begin_epochs_as_ever),
         cmocka_unit_test(what_the_sender_was_told_is_never_asked_for_again),
         cmocka_unit_test(a_sender_that_has_sent_less_than_is_stored_has_an_older_store),
         cmocka_unit_test(the_table_is_bounded),

@@ -253,6 +253,7 @@ static struct world *begin_judged(enum wire_mode mode, uint32_t attempts, const 
     struct world *t = BEGIN(judging);
     verdicts = answers;
     t->options.mode = mode;
+    wire_options_statuses(&t->options);
     t->options.attempts = attempts;
     t->options.backoff_max_ns = NS_PER_S;
     world_start(t);
