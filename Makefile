@@ -152,6 +152,11 @@ $(RUNNERS): build/tests/%: $(B)/tests/runners/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) -lcjson -lssl -lcrypto $(LIBS) $(EXPORTS)
 
+# The same where a variant's own are wanted.
+$(B)/runners/%: $(B)/tests/runners/%.o $(SIM) $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) -lcjson $(LIBS) $(EXPORTS)
+
 # What tests/checks/links.sh and crash.sh need besides the host, and `path` and the host on the epoll back end.
 LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so crash)
 

@@ -239,10 +239,12 @@ void config_doubts(const struct config *config, const struct config_listener *li
                  config->path, config->link_line);
         listener->tell(listener->context, line);
     }
-    if (!config->link && config->peer_count > 0) {
-        snprintf(line, sizeof line,
-                 "%s:%u: [peer %s]: nothing comes in over links: add link = ADDRESS:PORT to [host]",
-                 config->path, config->peers[0].line, config->peers[0].name);
+    if (!config->link && !config->key_path && !config->key_text && config->peer_count > 0) {
+        snprintf(
+            line, sizeof line,
+            "%s:%u: [peer %s]: nothing comes in over links: add link = ADDRESS:PORT to [host], or key = FILE "
+            "alone for sealed wires",
+            config->path, config->peers[0].line, config->peers[0].name);
         listener->tell(listener->context, line);
     }
 }

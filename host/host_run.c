@@ -227,6 +227,7 @@ static void *run_thread(void *argument)
         error = loop_step(&t->loop);
     if (error == 0)
         error = end_outlets(t);
+    tls_thread_end();
     if (error < 0) {
         atomic_store(&t->error, error);
         io_wake(t->host->threads[0].io);

@@ -141,13 +141,18 @@ static struct host_tls_trust *find_trust(struct host_tls *t, const char *path)
     return t->trusts = trust;
 }
 
+static bool same_pins(const struct host_tls_entry *e, const struct host_tls_files *f)
+{
+    return e->pin_count == f->pin_count &&
+           (f->pin_count == 0 || memcmp(e->pins, f->pins, f->pin_count * sizeof e->pins[0]) == 0);
+}
+
 static struct host_tls_entry *find_entry(struct host_tls *t, const struct host_tls_files *f,
                                          const struct host_tls_trust *trust)
 {
     for (struct host_tls_entry *e = t->entries; e; e = e->next) {
-        if (e->trust == trust && e->server == f->server && e->pin_count == f->pin_count &&
-            same_text(e->pair.certificate, f->pair->certificate) && same_text(e->pair.key, f->pair->key) &&
-            memcmp(e->pins, f->pins, f->pin_count * sizeof e->pins[0]) == 0)
+        if (e->trust == trust && e->server == f->server && same_pins(e, f) &&
+            same_text(e->pair.certificate, f->pair->certificate) && same_text(e->pair.key, f->pair->key))
             return e;
     }
     return NULL;
@@ -160,7 +165,8 @@ static int add_entry(struct host_tls *t, const struct host_tls_files *f, struct 
         return -ENOMEM;
     *e = (struct host_tls_entry){
         .trust = trust, .pin_count = f->pin_count, .server = f->server, .next = t->entries};
-    memcpy(e->pins, f->pins, f->pin_count * sizeof e->pins[0]);
+    if (f->pin_count > 0)
+        memcpy(e->pins, f->pins, f->pin_count * sizeof e->pins[0]);
     if (copy_text(&e->pair.certificate, f->pair->certificate) < 0 ||
         copy_text(&e->pair.key, f->pair->key) < 0) {
         free(e->pair.certificate);
@@ -308,6 +314,7 @@ static void *look(void *argument)
 {
     struct host_tls *t = argument;
     host_tls_look(t);
+    tls_thread_end();
     atomic_store_explicit(&t->looked, true, memory_order_release);
     return NULL;
 }

@@ -13,6 +13,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <wolfssl/options.h>
+#include <wolfssl/wolfcrypt/ecc.h>
 
 /* Of a PEM file: a chain of 4096-bit RSA certificates has a tenth of it. */
 #define FILE_MAX (256u << 10)
@@ -265,6 +267,13 @@ void tls_context_drop(struct tls_context *context)
     if (context->trust)
         tls_trust_drop(context->trust);
     free(context);
+}
+
+void tls_thread_end(void)
+{
+#if defined FP_ECC && defined HAVE_THREAD_LS
+    wc_ecc_fp_free();
+#endif
 }
 
 /* --- the context of the day --- */

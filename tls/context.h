@@ -31,6 +31,10 @@ int tls_context_make(struct tls_context **made, const struct tls_options *option
 struct tls_context *tls_context_hold(struct tls_context *context);
 void tls_context_drop(struct tls_context *context); /* NULL: nothing */
 
+/* Before a thread ends that has made contexts or spoken TLS: gives back what wolfSSL keeps for it, tables of
+ * some megabytes for elliptic curves. */
+void tls_thread_end(void);
+
 /* The place from which connections take the context of the day: replaced when its files change. */
 struct tls_current {
     _Atomic(struct tls_context *) context; /* private: tls_current_take and _replace only */

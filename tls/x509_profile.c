@@ -92,7 +92,7 @@ static int check_anchor(const struct x509 *x, const char **why)
         return say(why, "names another key as that which signed it", PE_CERT_MALFORMED);
     if (x->extended_key_usage.data)
         return say(why, "is a root for certain purposes only", PE_CERT_PURPOSE);
-    if (x509_algorithm_check(x, true))
+    if (x509_anchor_algorithm_check(x))
         return say(why, "is signed with an algorithm of no use", PE_CERT_ALGORITHM);
     return 0;
 }

@@ -191,11 +191,10 @@ static const struct algorithm *algorithm_of(const struct x509 *x, const struct h
     return NULL;
 }
 
-int x509_algorithm_check(const struct x509 *x, bool anchor)
+int x509_anchor_algorithm_check(const struct x509 *anchor)
 {
     const struct hash *hash;
-    const struct algorithm *algorithm = algorithm_of(x, &hash);
-    return algorithm && (anchor || algorithm->scheme != SCHEME_OLD) ? 0 : PE_CERT_ALGORITHM;
+    return algorithm_of(anchor, &hash) ? 0 : PE_CERT_ALGORITHM;
 }
 
 /* --- signatures --- */

@@ -24,9 +24,9 @@ struct x509_key {
  * among them). */
 int x509_key_parse(struct x509_key *key, struct span key_info);
 
-/* 0 or PE_CERT_ALGORITHM. For an anchor, whose own signature counts for nothing, RSA and ECDSA with SHA-1 are
- * let pass, as many a root has it. */
-int x509_algorithm_check(const struct x509 *x, bool anchor);
+/* Whether the algorithm that signed an anchor is one of those, or RSA or ECDSA with SHA-1, which many a root
+ * has: its own signature counts for nothing. 0 or PE_CERT_ALGORITHM. */
+int x509_anchor_algorithm_check(const struct x509 *anchor);
 
 /* Whether `key` signed `x`: 0, PE_CERT_ALGORITHM, or PE_CERT_SIGNATURE. */
 int x509_signature_check(const struct x509 *x, const struct x509_key *key);

@@ -63,6 +63,7 @@ static struct lengths reply_lengths(const struct http_head *head)
 
 /* What the Transfer-Encoding fields of a reply say together; `identity`, which RFC 2616 knew, is nothing. */
 struct codings {
+    unsigned named; /* with `identity` */
     unsigned count;
     bool chunked_last;
     enum http_coding coding;
@@ -87,12 +88,13 @@ static void add_coding(struct codings *codings, struct span name)
 
 static struct codings reply_codings(const struct http_head *head)
 {
-    struct codings codings = {0, false, HTTP_PLAIN};
+    struct codings codings = {0, 0, false, HTTP_PLAIN};
     for (unsigned i = 0; i < head->count; i++) {
         if (!http_is(head->fields[i].name, "transfer-encoding"))
             continue;
         struct span rest = head->fields[i].value, one;
         while (http_list_next(&rest, &one)) {
+            codings.named += one.size > 0;
             if (one.size > 0 && !http_is(one, "identity"))
                 add_coding(&codings, one);
         }
@@ -117,7 +119,7 @@ int http_reply_body(const struct http_head *head, bool head_request, struct http
         body->framing = codings.chunked_last ? HTTP_CHUNKED : HTTP_UNTIL_CLOSE;
         body->coding = codings.coding;
         *exact =
-            codings.chunked_last && codings.count == 1 && !lengths.given && head->minor > 0 && !head->odd;
+            codings.chunked_last && codings.named == 1 && !lengths.given && head->minor > 0 && !head->odd;
         return 0;
     }
     if (!lengths.valid)

@@ -135,7 +135,6 @@ void lane_dispose(struct lane *l)
     else if (!lane_gone(l) && l->connection.phase != CONNECTION_CLOSED)
         secure_abandon(&l->stream);
     connection_clear(&l->connection);
-    connection_clear(&l->connection);
     free(l->head);
     free(l->body);
     free(l->packed);

@@ -107,6 +107,40 @@ check_promises() {
     fi
 }
 
+# check_rows NAME COMMAND…: a runner (docs/runners.md), whose last line says how many rows passed and failed.
+check_rows() {
+    local name=$1 log last good bad
+    log=$logs/${name//[^a-z0-9]/-}.log
+    shift
+    timeout -k 5 600 "$@" >"$log" 2>&1
+    last=$(tail -n 1 "$log" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p')
+    read -r good bad <<<"${last:-0 1}"
+    passed=$((passed + good))
+    failed=$((failed + bad))
+    if [ "$bad" -gt 0 ]; then
+        echo "FAILED  $name: $good passed, $bad failed"
+        tail -n 100 "$log"
+    else
+        echo "ok      $name: $good passed"
+    fi
+}
+
+# The rows of tests/vectors: in every split and over loopback in the full mode, and whole with sanitizers.
+run_rows() {
+    local splits=--splits
+    [ "$mode" = full ] || splits=
+    check "build runners" $make VARIANT=release runners || return
+    check "runners say no" tests/checks/runners.sh
+    check_rows "certificates over TLS" build/tests/certs tests/vectors/certs.json
+    check_rows "replies" build/tests/replies $splits tests/vectors/replies.jsonl
+    check_rows "requests" build/tests/requests $splits tests/vectors/requests.jsonl
+    [ "$mode" = full ] || return
+    check_rows "replies over loopback" build/tests/replies --live tests/vectors/replies.jsonl
+    check "build runners asan" $make VARIANT=asan build/asan/runners/replies build/asan/runners/requests || return
+    check_rows "replies asan" build/asan/runners/replies tests/vectors/replies.jsonl
+    check_rows "requests asan" build/asan/runners/requests tests/vectors/requests.jsonl
+}
+
 # All that runs under this variant, and no more.
 programs_of() {
     local source
@@ -130,8 +164,7 @@ check "includes: self-test" tests/checks/includes.sh --self-test
 check "includes" tests/checks/includes.sh
 check "format" formatted
 build_and_run release
-check "build runners" $make VARIANT=release runners &&
-    check "certificates over TLS" timeout -k 5 240 build/tests/certs tests/vectors/certs.json
+run_rows
 check "documentation" tests/checks/docs.sh
 [ "$mode" = fast ] || check_promises release "webhooks are verified" tests/checks/webhooks.sh release
 [ "$mode" = fast ] || KILLS=20 check_promises release "hosts are killed" tests/checks/crash.sh release kills

@@ -644,6 +644,13 @@ def crypto():
     signed("rsa-3072", rsa.generate_private_key(65537, 3072))
     signed("rsa-4096", rsa.generate_private_key(65537, 4096))
     signed("rsa-exponent-3", rsa.generate_private_key(3, 2048))
+    for how, error in (("sha1", None), ("md5", "ALGORITHM")):
+        anchor = Cert("R", ca=True, key=RSA_KEY, subject=dn((CN, "Old Root")), how=how)
+        case("crypto/root-signed-with-" + how, [Cert("leaf", anchor, key=LEAF_KEY)], [anchor], error)
+    n = RSA_KEY.public_key().public_numbers().n
+    for exponent, error in ((1, "WEAK_KEY"), (65536, "WEAK_KEY"), (0, "MALFORMED"), (-3, "MALFORMED")):
+        numbers = sequence(sequence(oid("1.2.840.113549.1.1.1"), NULL), bits(sequence(integer(n), integer(exponent))))
+        leaf("crypto/rsa-exponent-%d" % exponent, error, key=RSA_KEY, twist=numbers)
     small = rsa.generate_private_key(65537, 1024)
     signed("rsa-1024-root", small, error="WEAK_KEY")
     leaf("crypto/rsa-1024-leaf", "WEAK_KEY", key=small)

@@ -23,6 +23,8 @@ static struct reply_row read_row(const struct row *row)
                           .status = (unsigned)row_number(row, "status"),
                           .body_bytes = row_number(row, "body_len"),
                           .server_closes = row_flag(row, "server_closes")};
+    r.says_reuse = row_has(row, "reuse");
+    r.reuse = r.says_reuse && row_flag(row, "reuse");
     row_digest(row, "body_sha256", r.body_digest);
     r.reply = row_bytes(row, "reply_b64");
     return r;

@@ -12,6 +12,8 @@ struct reply_row {
     uint64_t body_bytes;
     uint8_t body_digest[crypto_hash_sha256_BYTES];
     bool server_closes; /* after the reply */
+    bool says_reuse;    /* the row says whether the second request comes on the first's connection: */
+    bool reuse;
     struct span reply;
 };
 
@@ -38,6 +40,7 @@ struct played {
     unsigned first_whole;    /* whole replies in answer to the first request: 0 or 1 */
     uint64_t first_stored;   /* records that it was believed to store: 0 or 1 */
     unsigned requests;       /* the server got, in all */
+    bool reused;             /* the second of them came on the first's connection */
     bool all_stored;         /* both records, in the end */
     const struct seen *seen; /* all whole replies */
 };
@@ -130,6 +133,10 @@ static inline bool played_right(const struct reply_row *row, const struct played
     }
     if (p->requests != 3 - (unsigned)p->first_stored || seen->count != p->requests - 1 + p->first_whole) {
         snprintf(why, size, "%u requests and %u whole replies in all", p->requests, seen->count);
+        return false;
+    }
+    if (row->says_reuse && p->reused != row->reuse) {
+        snprintf(why, size, "the second request came on %s connection", p->reused ? "the same" : "a fresh");
         return false;
     }
     for (unsigned i = p->first_whole, request = 2; i < seen->count; i++, request++) {

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LIVE_LIMIT_NS   (300 * NS_PER_MS) /* an exchange that the server leaves unfinished */
+#define LIVE_LIMIT_NS   NS_PER_S /* an exchange that the server leaves unfinished */
 #define LIVE_LOOK_NS    (2 * NS_PER_MS)
 #define LIVE_GIVE_UP_NS (10 * NS_PER_S)
 
@@ -21,6 +21,7 @@ struct live_server {
     const struct reply_row *row;
     _Atomic bool over; /* the row's reply is sent, and its end if it has one */
     _Atomic unsigned requests;
+    _Atomic bool reused; /* the second of them came where the first did */
 };
 
 struct live_play {
@@ -69,9 +70,12 @@ static inline bool live_read_request(int fd)
 
 static inline void live_serve(struct live_server *s, int fd)
 {
-    while (live_read_request(fd)) {
+    for (bool first = false; live_read_request(fd);) {
         char text[128];
         unsigned request = atomic_fetch_add(&s->requests, 1) + 1;
+        if (request == 2)
+            atomic_store(&s->reused, first);
+        first |= request == 1;
         if (request > 1) {
             live_send(fd, text, later_reply(text, sizeof text, request));
             continue;
@@ -194,6 +198,7 @@ static inline void play_live(const struct reply_row *row, struct played *p, stru
     live_until(t, live_all_stored, LIVE_GIVE_UP_NS);
     p->all_stored = rig_all_stored(&t->rig);
     p->requests = atomic_load(&t->server.requests);
+    p->reused = atomic_load(&t->server.reused);
     *seen = t->rig.seen;
     p->seen = seen;
     live_play_close(t);

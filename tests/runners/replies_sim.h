@@ -20,6 +20,7 @@ struct sim_play {
     size_t sent;                  /* of it */
     bool over;                    /* all of it is sent, and the end if it has one */
     unsigned requests;
+    bool reused; /* the second of them came where the first did */
 };
 
 static inline void sim_send_piece(void *context)
@@ -44,6 +45,7 @@ static inline void sim_answer_request(struct sim_connection *c, void *context)
     struct sim_play *t = context;
     char text[128];
     if (++t->requests > 1) {
+        t->reused |= t->requests == 2 && c == t->first;
         sim_peer_send(c, text, later_reply(text, sizeof text, t->requests));
         return;
     }
@@ -117,6 +119,7 @@ static inline void play_simulated(const struct reply_row *row, const struct cut 
     sim_until(t, sim_all_stored);
     p->all_stored = rig_all_stored(&t->rig);
     p->requests = t->requests;
+    p->reused = t->reused;
     *seen = t->rig.seen;
     p->seen = seen;
     sim_play_close(t);

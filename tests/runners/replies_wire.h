@@ -49,7 +49,7 @@ static inline void rig_options(struct rig *r, const char *url, uint64_t limit_ns
 
 static inline struct connection *rig_connection(struct rig *r)
 {
-    return &r->wire->connection;
+    return &r->wire->lanes[0]->connection; /* without `concurrency`, its only one */
 }
 
 static inline void rig_open(struct rig *r, struct loop *loop, struct resolver *resolver, struct log *log)
@@ -94,18 +94,23 @@ static inline void rig_note_first(struct rig *r, struct played *p)
     seen_clear_body(&r->seen);
 }
 
-/* The second exchange; before it, the first record's again if it is not stored. */
+/* The second exchange; before it, the first record's again if it is not stored. Options given anew end a rest
+ * at once, but close the connection: that would hide what is left on one that the wire would use again. */
 static inline void rig_push_second(struct rig *r)
 {
-    if (atomic_load(&r->wire->outlet.report.state) == OUTLET_DISABLED &&
-        wire_change(r->wire, &r->options) < 0)
+    bool disabled = atomic_load(&r->wire->outlet.report.state) == OUTLET_DISABLED;
+    bool gone = rig_stored(r) == 0 && rig_connection(r)->phase == CONNECTION_NONE;
+    if ((disabled || gone) && wire_change(r->wire, &r->options) < 0)
         abort();
     wire_hurry(r->wire);
     rig_push(r);
 }
 
+/* Looked at after every step, so that new options, which begin with a new connection, are seen before
+ * anything comes on it. */
 static inline bool rig_all_stored(struct rig *r)
 {
+    rig_connection(r)->reader = &r->seen.reader;
     return rig_stored(r) == r->pushed && rig_quiet(r);
 }
 

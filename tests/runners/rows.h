@@ -59,6 +59,11 @@ static inline bool row_flag(const struct row *row, const char *name)
     return cJSON_IsTrue(item);
 }
 
+static inline bool row_has(const struct row *row, const char *name)
+{
+    return cJSON_GetObjectItemCaseSensitive(row->json, name) != NULL;
+}
+
 /* The index of the member's text in `choices`. */
 static inline unsigned row_choice(const struct row *row, const char *name, const char *const *choices,
                                   unsigned count)
@@ -96,7 +101,7 @@ static inline void row_digest(const struct row *row, const char *name, uint8_t d
 
 /* --- the file --- */
 
-/* Calls `each` for every line that is not blank. `ids`: every row has an "id" of its own. */
+/* Calls `each` for every line that is not blank. */
 static inline void rows_run(const char *file, void (*each)(const struct row *row, void *context),
                             void *context)
 {
@@ -126,21 +131,22 @@ static inline void rows_run(const char *file, void (*each)(const struct row *row
 
 /* --- cuts: the ways an input is sent in pieces --- */
 
-/* Inputs up to this size are cut at every place; of longer ones, this many places spread over all of it, and
- * the first and last bytes one by one. */
-#define ROW_CUTS_MAX 4096
+/* Inputs up to the first size are cut at every place. Longer ones, to stay fast, are cut behind each of their
+ * first and last bytes, so many of them each, and at as many places spread in between. */
+#define ROW_CUTS_MAX  4096
+#define ROW_CUTS_SOME 128
 
 /* The place of cut number `i` (from 0) of an input; 0: there are no more. */
 static inline size_t row_cut(size_t size, size_t i)
 {
     if (size <= ROW_CUTS_MAX)
         return i + 1 < size ? i + 1 : 0;
-    size_t ends = ROW_CUTS_MAX / 4, middle = ROW_CUTS_MAX / 2;
-    if (i < ends)
+    if (i < ROW_CUTS_SOME)
         return i + 1;
-    if (i < ends + middle)
-        return ends + (size - 2 * ends) / middle * (i - ends + 1);
-    return i < 2 * ends + middle ? size - (2 * ends + middle - i) : 0;
+    size_t step = (size - 2 * ROW_CUTS_SOME) / ROW_CUTS_SOME, last = 3 * ROW_CUTS_SOME - i;
+    if (i < 2 * ROW_CUTS_SOME)
+        return ROW_CUTS_SOME + step * (i + 1 - ROW_CUTS_SOME);
+    return i < 3 * ROW_CUTS_SOME ? size - last : 0;
 }
 
 #endif

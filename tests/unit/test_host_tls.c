@@ -343,5 +343,6 @@ int main(void)
     test_certificate_free(two);
     test_certificate_free(ca);
     test_files_close();
+    tls_thread_end();
     return failed;
 }
