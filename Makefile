@@ -49,7 +49,7 @@ endif
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 
 LIB_SRC := $(wildcard core/*.c noise/*.c tls/*.c journal/*.c uring/*.c link/*.c wire/*.c) $(filter-out host/main.c,$(wildcard host/*.c))
-SIM_SRC := $(wildcard tests/sim/*.c)
+SIM_SRC := $(wildcard tests/sim/*.c) $(filter-out %/peer.c,$(wildcard tests/faults/*.c))
 EPOLL_SRC := $(filter-out %/main.c,$(wildcard experiments/epoll/*.c))
 PATH_SRC := $(addprefix experiments/path/,path.c control.c icmp.c)
 TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
