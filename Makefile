@@ -157,8 +157,12 @@ $(B)/runners/%: $(B)/tests/runners/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) -lcjson $(LIBS) $(EXPORTS)
 
-# What tests/checks/links.sh and crash.sh need besides the host, and `path` and the host on the epoll back end.
-LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so crash)
+# What tests/checks/links.sh, crash.sh and faults.sh need besides the host, and `path` and the host on the epoll back end.
+LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so crash faults)
+
+$(B)/live/faults: $(B)/tests/faults/peer.o $(SIM) $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) -lcjson -lssl -lcrypto $(LIBS)
 
 $(B)/live/%.so: $(B)/tests/live/%.o
 	@mkdir -p $(@D)
