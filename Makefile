@@ -49,7 +49,7 @@ endif
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 
 LIB_SRC := $(wildcard core/*.c noise/*.c tls/*.c journal/*.c uring/*.c link/*.c wire/*.c) $(filter-out host/main.c,$(wildcard host/*.c))
-SIM_SRC := $(wildcard tests/sim/*.c)
+SIM_SRC := $(wildcard tests/sim/*.c) $(filter-out %/peer.c,$(wildcard tests/faults/*.c))
 EPOLL_SRC := $(filter-out %/main.c,$(wildcard experiments/epoll/*.c))
 PATH_SRC := $(addprefix experiments/path/,path.c control.c icmp.c)
 TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
@@ -157,8 +157,12 @@ $(B)/runners/%: $(B)/tests/runners/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) -lcjson $(LIBS) $(EXPORTS)
 
-# What tests/checks/links.sh and crash.sh need besides the host, and `path` and the host on the epoll back end.
-LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so crash)
+# What tests/checks/links.sh, crash.sh and faults.sh need besides the host, and `path` and the host on the epoll back end.
+LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so crash faults)
+
+$(B)/live/faults: $(B)/tests/faults/peer.o $(SIM) $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) -lcjson -lssl -lcrypto $(LIBS)
 
 $(B)/live/%.so: $(B)/tests/live/%.o
 	@mkdir -p $(@D)
