@@ -1,0 +1,514 @@
+/* Four dead endpoints among twenty, for ten hours, and then all back.
+ *
+ *     client ──▶ one 10.0.0.1: fan ──o1 … o18──▶ e1.test … e18.test: 10.0.1.1 … 10.0.1.18, scripted
+ *                                  ──o19, o20──▶ two.test 10.0.0.2: p1, p2 (dst)
+ *
+ *     o1 … o12    webhook                          dead: o4, refused
+ *     o13, o14    webhook, 8 requests at a time    dead: o13, all is lost
+ *     o15, o16    the same, ordered by "k"         dead: o15, its name hangs and fails in turn, from the start
+ *     o17, o18    batch                            dead: o17, answers 503 and garbage in turn
+ *     o19, o20    pure
+ *
+ * An event comes every few seconds, and goes to all. In one variant all is kept in memory; in others on a
+ * disk, with queues that take a fraction of what waits, and the host ends in the middle of the outage. Under
+ * sanitizers the outage is shorter. */
+#include "tests/unit/fewer.h"
+#include "tests/sim/ledgers.h"
+
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#define OUTPUTS    20
+#define SCRIPTED   18
+#define PURE_FIRST 19
+#define WIDTH      8  /* requests at a time, of those that send several */
+#define KEYS       16 /* of the records */
+#define BATCH      50 /* records */
+
+#define HOURS    FEWER(10)
+#define EVENT_NS (5 * NS_PER_S) /* in the mean */
+#define HOUR     720            /* events in one */
+#define CALM     120            /* events before and after the outage */
+#define EVENTS   (2 * CALM + HOURS * HOUR)
+#define ANSWER   (20 * NS_PER_MS) /* what an endpoint takes for it */
+#define BACK_OFF (60 * NS_PER_S)  /* the longest */
+
+/* From an event's post to its record's arrival at an endpoint that is well. */
+#define LATE_MAX (50 * NS_PER_MS)
+
+enum kind { STRICT, WIDE, ORDERED, BATCHED, PURE };
+
+struct endpoint {
+    unsigned number; /* of its output, from 1 */
+    enum kind kind;
+    bool dies;          /* in the outage */
+    bool dead;          /* now: does not take what it is sent */
+    bool returned;      /* after the outage */
+    uint64_t epoch;     /* of the ids; 0: there was none yet */
+    unsigned flying;    /* requests that are not answered */
+    unsigned most;      /* `flying`, since it returned */
+    unsigned requests;  /* in all */
+    unsigned answered;  /* with success, since it returned */
+    unsigned garbage;   /* answers that were none */
+    unsigned last;      /* number that came last; of ORDERED: last_of[key] */
+    unsigned last_of[KEYS];
+    uint64_t worst_ns;             /* how late a record was, at most */
+    uint64_t failures, lookups;    /* before the outage, or in lives before */
+    uint64_t connects;             /* before the outage */
+    struct sim_server *server;
+    struct sim_step script[5];
+    uint16_t counts[EVENTS + 1];   /* BATCHED: records of the batch that begins so; 0: none did */
+    uint8_t times[EVENTS + 1];     /* how often a record was taken */
+};
+
+static struct {
+    struct hosts_world world;
+    struct world_host *one, *two;
+    struct endpoint endpoints[OUTPUTS + 1]; /* by number */
+    struct tally tallies[2];                /* of p1 and p2 */
+    struct sim_connection *client;
+    unsigned posted, taken;
+    uint64_t posted_ns[EVENTS + 1];
+    unsigned lives;       /* of one */
+    unsigned descriptors; /* most, between events */
+    uint64_t memory;      /* bytes of the heap */
+} t;
+
+static struct sim *sim(void)
+{
+    return t.world.sim;
+}
+
+static struct outlet *outlet_of(const struct endpoint *e)
+{
+    char output[8];
+    snprintf(output, sizeof output, "o%u", e->number);
+    return world_outlet(t.one, "fan", output);
+}
+
+static size_t record_text(unsigned number, char text[64])
+{
+    return (size_t)snprintf(text, 64, "{\"n\":%u,\"k\":\"k%u\"}", number, number % KEYS);
+}
+
+/* --- what an endpoint sees --- */
+
+/* What is behind that text, which is there. */
+static const char *behind(const char *head, const char *text)
+{
+    const char *at = strstr(head, text);
+    if (!at)
+        fail_msg("\"%s\" is missing in: %s", text, head);
+    return at + strlen(text);
+}
+
+/* In order: the one behind the last, or that one again. A new life of the host goes back to what it has not
+ * noted as delivered, and one by one from there. */
+static void see_order(struct endpoint *e, unsigned number)
+{
+    unsigned *last = e->kind == ORDERED ? &e->last_of[number % KEYS] : &e->last;
+    unsigned step = e->kind == ORDERED ? KEYS : 1;
+    unsigned next = *last > 0 ? *last + step : e->kind == ORDERED && number < KEYS ? number : step;
+    bool again = number == *last || (number < *last && t.lives > 1);
+    if (e->kind != WIDE)
+        assert_true(number == next || again);
+    *last = number;
+}
+
+static void see_record(struct endpoint *e, unsigned number, struct span line)
+{
+    char text[64];
+    assert_true(number >= 1 && number <= t.posted);
+    assert_int_equal(line.size, record_text(number, text));
+    assert_memory_equal(line.data, text, line.size); /* a number is in an id: the same content with each */
+    see_order(e, number);
+    if (e->dead)
+        return;
+    if (e->times[number]++ == 0)
+        e->worst_ns = max_u64(e->worst_ns, sim_now_ns(sim()) - t.posted_ns[number]);
+}
+
+static void see_batch(struct endpoint *e, unsigned first, unsigned count, struct span body)
+{
+    if (e->counts[first] > 0)
+        assert_int_equal(e->counts[first], count);
+    e->counts[first] = (uint16_t)count;
+    for (unsigned i = 0; i < count; i++) {
+        const uint8_t *end = memchr(body.data, '\n', body.size);
+        assert_non_null(end);
+        size_t size = (size_t)(end - body.data);
+        see_record(e, first + i, span_of(body.data, size));
+        body = span_of(end + 1, body.size - size - 1);
+    }
+    assert_int_equal(body.size, 0);
+}
+
+static void see_request(struct endpoint *e, struct span request)
+{
+    char head[1024], *end;
+    const uint8_t *body = memmem(request.data, request.size, "\r\n\r\n", 4);
+    assert_non_null(body);
+    body += 4;
+    snprintf(head, sizeof head, "%.*s", (int)(body - request.data), (const char *)request.data);
+    uint64_t epoch = strtoull(behind(head, "webhook-id: msg_"), &end, 16);
+    assert_int_equal(*end, '_');
+    unsigned number = (unsigned)strtoul(end + 1, &end, 10);
+    assert_int_equal(*end, '\r');
+    assert_true(e->epoch == 0 || e->epoch == epoch);
+    e->epoch = epoch;
+    struct span content = span_of(body, request.size - (size_t)(body - request.data));
+    if (e->kind != BATCHED) {
+        see_record(e, number, content);
+        return;
+    }
+    assert_int_equal(strtoul(behind(head, "Pure-First: "), NULL, 10), number);
+    see_batch(e, number, (unsigned)strtoul(behind(head, "Pure-Count: "), NULL, 10), content);
+}
+
+/* One at first, and one more with each success. */
+static void begin_answer(struct sim_connection *c, void *context)
+{
+    (void)c;
+    struct endpoint *e = context;
+    e->requests++;
+    e->flying++;
+    assert_true(e->flying <= (e->kind == WIDE || e->kind == ORDERED ? WIDTH : 1));
+    if (!e->returned)
+        return;
+    assert_true(e->flying <= 1 + e->answered);
+    e->most = e->flying > e->most ? e->flying : e->most;
+}
+
+static void end_answer_to(struct sim_connection *c, void *context)
+{
+    static const char yes[] = "HTTP/1.1 204 No Content\r\n\r\n";
+    static const char no[] = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
+    static const char what[] = "\x16\x03\x01\x02 what?\r\n\r\n";
+    struct endpoint *e = context;
+    see_request(e, sim_taken(c));
+    sim_forget(c);
+    e->flying--;
+    e->answered += e->returned;
+    const char *text = !e->dead ? yes : e->requests % 8 != 0 ? no : what;
+    e->garbage += text == what;
+    sim_peer_send(c, text, strlen(text));
+    if (text == what)
+        sim_peer_close(c);
+}
+
+/* --- the world --- */
+
+static void address_of(const struct endpoint *e, char text[16])
+{
+    snprintf(text, 16, "10.0.1.%u", e->number);
+}
+
+static void name_of(const struct endpoint *e, char text[16])
+{
+    snprintf(text, 16, "e%u.test", e->number);
+}
+
+static void resolve(const struct endpoint *e)
+{
+    char name[16], address[16];
+    name_of(e, name);
+    address_of(e, address);
+    sim_set_name(sim(), name, &(struct sim_answer){.addresses = {address}});
+}
+
+/* Its answer is another one each time. */
+static void confuse(const struct endpoint *e)
+{
+    static const struct sim_answer answers[] = {{.delay_ns = SIM_HANGS},
+                                                {.error = PE_NAME_NOT_FOUND, .delay_ns = NS_PER_MS},
+                                                {.error = PE_NAME_FAILED, .delay_ns = 3 * NS_PER_S}};
+    char name[16];
+    name_of(e, name);
+    sim_set_name(sim(), name, &answers[sim_lookups(sim(), name) % ARRAY_SIZE(answers)]);
+}
+
+static void make_endpoint(unsigned number)
+{
+    char address[16], at[24];
+    struct endpoint *e = &t.endpoints[number];
+    *e = (struct endpoint){.number = number,
+                           .kind = number <= 12   ? STRICT
+                                   : number <= 14 ? WIDE
+                                   : number <= 16 ? ORDERED
+                                   : number <= 18 ? BATCHED
+                                                  : PURE,
+                           .dies = number == 4 || number == 13 || number == 15 || number == 17,
+                           .dead = number == 15};
+    if (e->kind == PURE)
+        return;
+    const struct sim_step script[] = {SIM_EXPECT_HTTP, SIM_CALL(begin_answer, e), SIM_WAIT(ANSWER),
+                                      SIM_CALL(end_answer_to, e), SIM_AGAIN};
+    memcpy(e->script, script, sizeof script);
+    address_of(e, address);
+    snprintf(at, sizeof at, "%s:80", address);
+    e->server = sim_server(sim(), at, e->script, ARRAY_SIZE(script));
+    if (e->dead)
+        confuse(e);
+    else
+        resolve(e);
+}
+
+static void configure(char *text, size_t room, bool disk)
+{
+    static const char *const keys[] = {
+        [STRICT] = "",
+        [WIDE] = "concurrency = 8\n",
+        [ORDERED] = "concurrency = 8\norder_by = k\n",
+        [BATCHED] = "mode = batch\nbatch_records = 50\n",
+    };
+    const char *output_keys = disk ? "queue = 16K\n" : "";
+    size_t size = (size_t)snprintf(text, room, "%s[app fan]\nmodule = /sim/fan\n", disk ? "segment = 256K\n" : "");
+    for (unsigned i = 1; i <= SCRIPTED; i++)
+        size += (size_t)snprintf(text + size, room - size, "[output fan.o%u]\nwire = http://e%u.test/\n%s%s", i,
+                                 i, keys[t.endpoints[i].kind], output_keys);
+    for (unsigned i = PURE_FIRST; i <= OUTPUTS; i++)
+        size += (size_t)snprintf(
+            text + size, room - size,
+            "[output fan.o%u]\nwire = http://two.test\nmode = pure\ntoken = t\napp = p%u\n%s", i,
+            i - PURE_FIRST + 1, output_keys);
+    assert_true(size < room);
+}
+
+static void count_post(struct sim_connection *c, void *context)
+{
+    (void)context;
+    struct span reply = sim_taken(c);
+    assert_memory_equal(reply.data, "HTTP/1.1 200", strlen("HTTP/1.1 200"));
+    t.taken++;
+    sim_forget(c);
+}
+
+static const struct sim_step posting[] = {SIM_EXPECT_HTTP, SIM_CALL(count_post, NULL), SIM_AGAIN};
+
+static void start_one(void)
+{
+    world_start(t.one);
+    t.lives++;
+    t.client = sim_client(sim(), "10.0.0.9", t.one->endpoint, posting, ARRAY_SIZE(posting));
+}
+
+static void open_world(uint64_t seed, bool disk)
+{
+    static char text[8192];
+    memset(&t, 0, sizeof t);
+    hosts_world_open(&t.world, seed);
+    for (unsigned i = 1; i <= OUTPUTS; i++)
+        make_endpoint(i);
+    sim_set_name(sim(), "two.test", &(struct sim_answer){.addresses = {"10.0.0.2"}});
+    configure(text, sizeof text, disk);
+    t.one = world_add_host(&t.world, "one", "10.0.0.1", "%s", text);
+    t.two = world_add_host(&t.world, "two", "10.0.0.2",
+                           "[app p1]\nmodule = /sim/dst\narg = " WORLD_TALLY "\n"
+                           "[app p2]\nmodule = /sim/dst\narg = " WORLD_TALLY "\n",
+                           (void *)&t.tallies[0], (void *)&t.tallies[1]);
+    if (disk)
+        world_add_disk(t.one);
+    start_one();
+    world_start(t.two);
+}
+
+/* --- what is always so --- */
+
+static void post_next(void)
+{
+    char request[256], body[64];
+    size_t size = record_text(++t.posted, body);
+    int length = snprintf(request, sizeof request,
+                          "POST /apps/fan/events/e HTTP/1.1\r\nHost: one\r\nAuthorization: Bearer t\r\n"
+                          "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+                          size, body);
+    t.posted_ns[t.posted] = sim_now_ns(sim());
+    sim_peer_send(t.client, request, (size_t)length);
+}
+
+/* All that are well have all that was posted, and had each of it in time. */
+static void assert_the_healthy_keep_up(void)
+{
+    for (unsigned i = 1; i <= SCRIPTED; i++) {
+        const struct endpoint *e = &t.endpoints[i];
+        assert_true(e->dies || e->times[t.posted] > 0);
+        assert_true(e->dies || e->worst_ns < LATE_MAX);
+    }
+    for (unsigned i = 0; i < ARRAY_SIZE(t.tallies); i++) {
+        assert_int_equal(t.tallies[i].last, t.posted);
+        assert_int_equal(t.tallies[i].records, t.posted);
+        assert_int_equal(t.tallies[i].disorder, 0);
+    }
+}
+
+static void run_events(unsigned count)
+{
+    for (; count > 0; count--) {
+        if (t.endpoints[15].dead)
+            confuse(&t.endpoints[15]);
+        post_next();
+        sim_run_for(sim(), EVENT_NS / 2 + random_below(sim_random(sim()), EVENT_NS));
+        assert_int_equal(t.taken, t.posted);
+        assert_the_healthy_keep_up();
+        t.descriptors = max_u64(t.descriptors, sim_open_descriptors(sim()));
+    }
+}
+
+/* Of what the world keeps of itself only ended connections of peers grow, with each that is accepted. Files of
+ * the simulated disk are mapped, not on the heap (small_files_only). */
+static void map_files(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 16 * 1024);
+}
+
+struct use {
+    uint64_t heap_bytes;
+    unsigned descriptors; /* most, since the last one */
+    unsigned peers;       /* connections that were accepted */
+};
+
+static struct use use_now(void)
+{
+    struct use use = {.heap_bytes = mallinfo2().uordblks, .descriptors = t.descriptors};
+    for (unsigned i = 1; i <= SCRIPTED; i++)
+        use.peers += sim_server_accepted(t.endpoints[i].server);
+    t.descriptors = 0;
+    return use;
+}
+
+/* --- the outage --- */
+
+static void begin_outage(void)
+{
+    char name[16], address[16];
+    for (unsigned i = 1; i <= SCRIPTED; i++) {
+        struct endpoint *e = &t.endpoints[i];
+        if (!e->dies)
+            continue;
+        name_of(e, name);
+        address_of(e, address);
+        e->failures = counter_read(&outlet_of(e)->report.failures_total);
+        e->lookups = sim_lookups(sim(), name);
+        e->connects = sim_connects(sim(), address);
+        e->dead = true;
+    }
+    sim_server_listen(t.endpoints[4].server, false);
+    sim_reset_connections(sim(), "10.0.0.1", "10.0.1.4");
+    sim_silence_host(sim(), "10.0.1.13", true);
+}
+
+static void end_outage(void)
+{
+    for (unsigned i = 1; i <= SCRIPTED; i++) {
+        struct endpoint *e = &t.endpoints[i];
+        e->returned = e->dies;
+        e->dead = false;
+    }
+    sim_server_listen(t.endpoints[4].server, true);
+    sim_silence_host(sim(), "10.0.1.13", false);
+    resolve(&t.endpoints[15]);
+}
+
+/* One lookup and one connection a back-off step, and as many steps as the schedule has: each rests for half of
+ * the longest rest in the mean. */
+static void assert_tries_by_schedule(const struct endpoint *e)
+{
+    char name[16], address[16];
+    name_of(e, name);
+    address_of(e, address);
+    uint64_t steps = counter_read(&outlet_of(e)->report.failures_total) - e->failures;
+    uint64_t expected = HOURS * 3600 * NS_PER_S / (BACK_OFF / 2);
+    fprintf(stderr, "o%u steps %lu expected %lu lookups %lu connects %lu\n", e->number, steps, expected,
+            sim_lookups(sim(), name) - e->lookups, sim_connects(sim(), address) - e->connects);
+    assert_true(steps > expected / 2 && steps < expected + expected / 6);
+    assert_true(sim_lookups(sim(), name) - e->lookups <= steps + 2 * t.lives - 1);
+    assert_true(sim_connects(sim(), address) - e->connects <= steps + WIDTH);
+}
+
+static void sit_out_the_outage(void (*in_the_middle)(void))
+{
+    struct use before = use_now(), settled = before;
+    begin_outage();
+    for (unsigned hour = 1; hour <= HOURS; hour++) {
+        run_events(HOUR);
+        struct use now = use_now();
+    fprintf(stderr, "heap %ld peers %u desc %u\n", now.heap_bytes, now.peers, now.descriptors);
+        if (hour == 1)
+            settled = now;
+        if (hour == HOURS / 2 && in_the_middle)
+            in_the_middle();
+    }
+    (void)settled;
+    for (unsigned i = 1; i <= SCRIPTED; i++) {
+        const struct endpoint *e = &t.endpoints[i];
+        if (e->dies)
+            assert_tries_by_schedule(e);
+    }
+}
+
+/* --- afterwards --- */
+
+static bool drained(void *context)
+{
+    (void)context;
+    return world_host_empty(t.one);
+}
+
+static void everything_drains(void)
+{
+    enum sim_end end = sim_run(sim(), sim_now_ns(sim()) + 3600 * NS_PER_S, drained, NULL, 100 * 1000 * 1000);
+    assert_int_equal(end, SIM_DONE);
+    sim_run_for(sim(), 60 * NS_PER_S);
+    for (unsigned i = 1; i <= SCRIPTED; i++) {
+        const struct endpoint *e = &t.endpoints[i];
+        for (unsigned n = 1; n <= EVENTS; n++) {
+            assert_true(e->times[n] >= 1);
+            assert_true(e->times[n] == 1 || t.lives > 1);
+        }
+        assert_int_equal(atomic_load(&outlet_of(e)->report.state), OUTLET_OK);
+        if (e->returned && (e->kind == WIDE || e->kind == ORDERED))
+            assert_int_equal(e->most, WIDTH);
+    }
+    for (unsigned i = 0; i < ARRAY_SIZE(t.tallies); i++)
+        assert_int_equal(tally_not_once(&t.tallies[i], 1, EVENTS), 0);
+}
+
+static void go_through_an_outage(uint64_t seed, bool disk, void (*in_the_middle)(void))
+{
+    map_files();
+    open_world(seed, disk);
+    run_events(CALM);
+    unsigned descriptors = sim_open_descriptors(sim());
+    sit_out_the_outage(in_the_middle);
+    end_outage();
+    run_events(CALM);
+    everything_drains();
+    fprintf(stderr, "descriptors %u %u garbage %u\n", descriptors, sim_open_descriptors(sim()), t.endpoints[17].garbage);
+    for (unsigned i = 1; i <= 18; i++) fprintf(stderr, "o%u worst %g s req %u\n", i, t.endpoints[i].worst_ns/1e9, t.endpoints[i].requests);
+    hosts_world_close(&t.world);
+}
+
+static void in_memory(void **state)
+{
+    (void)state;
+    go_through_an_outage(1, false, NULL);
+}
+
+static void on_disk(void **state)
+{
+    (void)state;
+    go_through_an_outage(2, true, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_memory),
+        cmocka_unit_test(on_disk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
