@@ -25,7 +25,7 @@
 #define SCRIPTED   18
 #define PURE_FIRST 19
 #define WIDTH      8  /* requests at a time, of those that send several */
-#define KEYS       16 /* of the records */
+#define KEYS       4  /* of the records: fewer than may be under way at a time */
 #define BATCH      50 /* records */
 
 #define HOURS    FEWER(10)
@@ -412,11 +412,11 @@ static unsigned descriptors_at_rest(void)
 #define SEGMENT_BYTES (OUTPUTS * 600) /* what a store knows of a segment: a little of each output */
 #define HEAP_NOISE    (16 * 1024)     /* bytes */
 
-/* Sanitizers know no sizes: then this is nothing. */
+/* Of all, as nothing is mapped (main). Sanitizers know no sizes: then it is 0. */
 static uint64_t heap_bytes(void)
 {
     struct mallinfo2 heap = mallinfo2();
-    uint64_t bytes = heap.uordblks + heap.hblkhd;
+    uint64_t bytes = heap.uordblks;
     return bytes > 0 && t.one->disk ? bytes - sim_disk_memory(t.one->disk) : bytes;
 }
 
@@ -565,8 +565,8 @@ static void everything_drains(void)
             assert_true(e->times[n] == 1 || t.lives > 1);
         }
         assert_int_equal(atomic_load(&outlet_of(e)->report.state), OUTLET_OK);
-        if (e->returned && (e->kind == WIDE || e->kind == ORDERED))
-            assert_int_equal(e->most, WIDTH);
+        if (e->returned)
+            assert_int_equal(e->most, e->kind == WIDE ? WIDTH : e->kind == ORDERED ? KEYS : 1);
     }
     for (unsigned i = 0; i < ARRAY_SIZE(t.tallies); i++)
         assert_int_equal(tally_not_once(&t.tallies[i], 1, EVENTS), 0);
@@ -581,7 +581,9 @@ static void go_through_an_outage(uint64_t seed, bool disk, void (*end)(struct wo
     end_outage();
     run_events(CALM);
     everything_drains();
-    assert_int_equal(descriptors_at_rest(), descriptors + 1); /* the one to o15, whose name there was not */
+    /* One more, to o15, whose name there was not; one fewer where the connection that is kept was given up.
+     */
+    assert_in_range(descriptors_at_rest(), descriptors - 2, descriptors + 1);
     hosts_world_close(&t.world);
 }
 
@@ -617,5 +619,6 @@ int main(void)
         cmocka_unit_test(on_disk),
         cmocka_unit_test(with_restarts),
     };
+    mallopt(M_MMAP_MAX, 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
