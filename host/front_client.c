@@ -59,6 +59,27 @@ static void arm(struct client *c)
         timer_set(&c->front->loop->timers, &c->timer, due_ns);
 }
 
+/* Our half ends, and the other one is read for a while: for what is still being sent, or, by TLS, until our
+ * close_notify is there. */
+static void linger(struct client *c)
+{
+    c->reading = READING_NOTHING;
+    c->lingering = true;
+    c->linger_bytes = 0;
+    c->linger_ns = c->front->loop->now_ns + LINGER_NS;
+    secure_shutdown(&c->secure);
+    secure_read(&c->secure, true);
+}
+
+/* Ends a connection on which nothing is open. By TLS an end without notice would look like a cut. */
+static void leave(struct client *c)
+{
+    if (c->secure.engine && !c->greeting && !c->peer_ended)
+        linger(c);
+    else
+        client_close(c);
+}
+
 static void request_timed_out(struct client *c)
 {
     if (c->greeting) {
@@ -84,8 +105,10 @@ static void fired(struct timer *timer, uint64_t now_ns)
     if (sending(c) && now_ns >= c->progress_ns) {
         c->front->counters.timeouts++;
         client_close(c);
-    } else if (now_ns >= c->linger_ns || (idle(c) && now_ns >= c->idle_ns)) {
+    } else if (now_ns >= c->linger_ns) {
         client_close(c);
+    } else if (idle(c) && now_ns >= c->idle_ns) {
+        leave(c);
     } else if (now_ns >= c->request_ns) {
         request_timed_out(c);
     }
@@ -513,15 +536,10 @@ static void end_if_done(struct client *c)
     bool done = c->reading == READING_NOTHING || (c->peer_ended && !c->paused);
     if (!done || c->first != c->end || sending(c) || c->lingering)
         return;
-    if (c->peer_ended || !c->lingers) {
-        client_close(c);
-        return;
-    }
-    c->lingering = true;
-    c->linger_bytes = 0;
-    c->linger_ns = c->front->loop->now_ns + LINGER_NS;
-    secure_shutdown(&c->secure);
-    secure_read(&c->secure, true);
+    if (c->lingers && !c->peer_ended)
+        linger(c);
+    else
+        leave(c);
 }
 
 static void ended(struct stream *s)
@@ -587,9 +605,10 @@ static void closed(struct stream *s)
 void client_stop(struct client *c)
 {
     if (c->first == c->end && c->reading == READING_HEAD && !sending(c))
-        client_close(c);
+        leave(c);
     else
         want(c);
+    arm(c);
 }
 
 void client_run(struct client *c)
