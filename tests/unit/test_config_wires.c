@@ -236,6 +236,11 @@ static void the_front_by_https_has_its_address_and_files(void **state)
     config_dispose(&config);
     load_right(&config,
                "[host]\nhttps = 0.0.0.0:7443\nhttps_certificate = c\nhttps_key = k\ntoken = t\n" APP);
+    assert_string_equal(config.http, "127.0.0.1:7070");
+    config_dispose(&config);
+    load_right(&config,
+               "[host]\nhttp = none\nhttps = 127.0.0.1:7443\nhttps_certificate = c\nhttps_key = k\n" APP);
+    assert_null(config.http);
     config_dispose(&config);
 }
 
@@ -295,7 +300,8 @@ static const struct {
     {HOOK "sign = s3cret\n", "5: sign: a signing secret begins with whsec_ or whsk_"},
     {HOOK "sign = whsec_QUFB\n", "5: sign: a signing secret (whsec_) has 24 to 64 bytes"},
     {HOOK "sign = whsk_" BYTES_24 "\n", "5: sign: a signing key (whsk_) has 32 or 64 bytes"},
-    {HOOK "sign = whsec_" BYTES_32 "x\n", "5: sign: a signing secret is not base64, padded, of at most 64 bytes"},
+    {HOOK "sign = whsec_" BYTES_32 "x\n",
+     "5: sign: a signing secret is not base64, padded, of at most 64 bytes"},
     {HOOK "sing = x\n", "5: unknown key 'sing' in [output]: did you mean 'sign'?"},
     {APP "[output a.o]\nwire = http://h/\nmode = pure\napp = b\nsign = whsec_" BYTES_32 "\n",
      "7: 'sign' is for wires with mode = webhook or batch only: remove it"},
@@ -309,10 +315,15 @@ static const struct {
     {HOOK "header.Pure-X = x\n", "5: header.Pure-X: headers Pure-* are written by the wire only"},
     {HOOK "header.X = 1\nheader.Y = 2\nheader.x = s3cret\n",
      "7: 'header.x' is given twice: it stands in line 5 already"},
-    {HOOK "header.X =\n", "5: header.X: a header's value has 1 to 4096 bytes, no control bytes, and no space at its ends"},
-    {HOOK "header.X = s3cret\x01\n", "5: header.X: a header's value has 1 to 4096 bytes, no control bytes, and no space at its ends"},
-    {HOOK "header.X = s3cret {nobody}\n", "5: header.X: no such placeholder in a header: there are {id}, {number}, {timestamp}, {attempt}, {host}, {app}, {output}, {event} and {data.MEMBER}, and {{ is a brace"},
-    {HOOK "header.X = s3cret {data.id}\nmode = batch\n", "5: header.X: {data.MEMBER} in a header is of one record: with mode = webhook only"},
+    {HOOK "header.X =\n",
+     "5: header.X: a header's value has 1 to 4096 bytes, no control bytes, and no space at its ends"},
+    {HOOK "header.X = s3cret\x01\n",
+     "5: header.X: a header's value has 1 to 4096 bytes, no control bytes, and no space at its ends"},
+    {HOOK "header.X = s3cret {nobody}\n",
+     "5: header.X: no such placeholder in a header: there are {id}, {number}, {timestamp}, {attempt}, "
+     "{host}, {app}, {output}, {event} and {data.MEMBER}, and {{ is a brace"},
+    {HOOK "header.X = s3cret {data.id}\nmode = batch\n",
+     "5: header.X: {data.MEMBER} in a header is of one record: with mode = webhook only"},
     {HOOK "header.Authorization = s3cret\ntoken = t\n",
      "5: header.Authorization: a token and a header Authorization: one says it all"},
     {APP "[output a.o]\ninner = a\nheader.X = 1\n",
@@ -394,6 +405,12 @@ static const struct {
      "2: https = localhost:1: needs an IP address and a port, such as 0.0.0.0:7443 or [::]:7443"},
     {"[host]\nhttps = 127.0.0.1:7443\nhttps_key = k\n",
      "2: https needs a certificate: add https_certificate = FILE and https_key = FILE"},
+    {"[host]\nhttp = none\n",
+     "2: http = none leaves no way to ask the host for anything: add https = ADDRESS:PORT, or listen on "
+     "127.0.0.1"},
+    {"[host]\nhttp = none\nhttps = 0.0.0.0:7443\nhttps_certificate = c\nhttps_key = k\n",
+     "3: https is reached from other machines: add token = file:PATH or https_ca = FILE to "
+     "[host], or listen on 127.0.0.1"},
     {"[host]\nhttps_ca = c\n", "2: https_ca is for https: add https = ADDRESS:PORT, or remove it"},
     {"[host]\nhttps = 0.0.0.0:7443\nhttps_certificate = c\nhttps_key = k\n" APP,
      "2: https is reached from other machines: add token = file:PATH or https_ca = FILE to [host], or listen "
