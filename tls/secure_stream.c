@@ -45,6 +45,7 @@ static void seal(struct secure_stream *s)
     struct span plain = next_plain(s, record);
     if (tls_engine_write(s->engine, plain.data, plain.size) < 0)
         return;
+    s->begun = true;
     s->sealed = plain.size;
     s->mark = tls_engine_pending(s->engine);
 }
@@ -61,6 +62,7 @@ static bool send_output(struct secure_stream *s)
 {
     struct span output = tls_engine_output(s->engine);
     struct iovec part = {(void *)output.data, output.size};
+    s->stream.prompt = s->part < s->part_count || !s->begun;
     if (output.size > 0)
         stream_send(&s->stream, &part, 1);
     return output.size > 0;
