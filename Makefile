@@ -70,7 +70,7 @@ all: $(HOST) $(APPS) $(APP_HEADER)
 # --- what a fresh machine lacks ---
 
 PACKAGES_build := gcc libc6-dev liburing-dev libwolfssl-dev libsodium-dev libinih-dev libc-ares-dev zlib1g-dev
-PACKAGES_check := $(PACKAGES_build) libcmocka-dev libcjson-dev libssl-dev clang-14 libclang-rt-14-dev clang-format-14 curl
+PACKAGES_check := $(PACKAGES_build) libcmocka-dev libcjson-dev libssl-dev clang-14 libclang-rt-14-dev clang-format-14 curl openssl
 PACKAGES_crash := $(PACKAGES_check) libfuse3-dev fuse3
 PACKAGES_bench := $(PACKAGES_build) wrk libenet-dev libcurl4-openssl-dev libssl-dev
 PACKAGES_deb := $(PACKAGES_build) dpkg-dev

@@ -52,9 +52,9 @@ static void seal(struct secure_stream *s)
 
 static void report_failure(struct secure_stream *s)
 {
-    if (s->over)
+    if (s->told)
         return;
-    s->over = true;
+    s->over = s->told = true;
     s->events->failed(&s->stream, s->failure);
 }
 
