@@ -61,7 +61,8 @@ void dial_start(struct dial *dial, uint64_t now_ns);
 /* At any moment. If it is busy, `done` follows with PE_STOPPING, and never with a descriptor. */
 void dial_stop(struct dial *dial);
 
-/* Its loop's io is disposed of, and nothing of it completes any more: gives its memory back, without `done`. */
+/* Its loop's io is disposed of, and nothing of it completes any more: gives its memory back, without `done`.
+ */
 void dial_abandon(struct dial *dial);
 
 static inline bool dial_busy(const struct dial *dial)

@@ -389,17 +389,23 @@ int http_request_head(struct span bytes, size_t *scanned, struct http_head *head
 
 /* --- replies --- */
 
-/* Overwrites the folds of a whole head with spaces. A fold of the status line is left: it is malformed. */
-static void unfold(uint8_t *bytes, size_t size)
+/* Overwrites the folds of a whole head with spaces. A fold of the status line is left: it is a line of its
+ * own that is passed over. PE_MALFORMED: a folded line has its colon only behind the fold, or nowhere. */
+static int unfold(uint8_t *bytes, size_t size)
 {
-    uint8_t *end = bytes + size, *lf = memchr(bytes, '\n', size);
+    uint8_t *end = bytes + size, *lf = memchr(bytes, '\n', size), *line = lf + 1;
     while (lf + 1 < end && (lf = memchr(lf + 1, '\n', (size_t)(end - lf - 1))) && lf + 1 < end) {
-        if (!is_blank(lf[1]))
+        if (!is_blank(lf[1])) {
+            line = lf + 1;
             continue;
+        }
+        if (!is_blank(*line) && !memchr(line, ':', (size_t)(lf - line)))
+            return PE_MALFORMED;
         lf[0] = ' ';
         if (lf[-1] == '\r')
             lf[-1] = ' ';
     }
+    return 0;
 }
 
 int http_reply_head(uint8_t *bytes, size_t size, size_t *scanned, struct http_head *head)
@@ -409,7 +415,8 @@ int http_reply_head(uint8_t *bytes, size_t size, size_t *scanned, struct http_he
     int whole = delimit(span_of(bytes, size), HTTP_REPLY_HEAD_MAX, scanned, REPLY, head);
     if (whole < 0)
         return whole;
-    unfold(bytes, (size_t)whole);
-    int error = parse_lines(span_of(bytes, (size_t)whole), REPLY, head);
+    int error = unfold(bytes, (size_t)whole);
+    if (error == 0)
+        error = parse_lines(span_of(bytes, (size_t)whole), REPLY, head);
     return error < 0 ? error : whole;
 }

@@ -242,6 +242,7 @@ static void whatever_is_done_on_the_way_each_record_arrives_once(void **state)
         assert_int_not_equal(state_of_output(), OUTLET_DISABLED);
         relay.changes = relay.cuts = 0;
         assert_delivered(1, 200);
+        assert_true(output_await(one, "kitchen", "next", 200, PATIENCE_NS)); /* it may rest before it asks */
         assert_int_equal(state_of_output(), OUTLET_OK);
         close_world();
     }

@@ -236,6 +236,8 @@ static void invalid_replies_are_refused_in_every_way_they_come(void **state)
         {"RFC 9110 5.5: NUL", REPLY(V11 "A: b\0c\r\n" CL "0\r\n\r\n")},
         {"5.2: NUL in a fold", REPLY(V11 "A: b\r\n \0c\r\n" CL "0\r\n\r\n")},
         {"5.2: bare CR in a fold", REPLY(V11 "A: b\r\n \rc\r\n" CL "0\r\n\r\n")},
+        {"5.2: a colon behind a fold only", REPLY(V11 "A\r\n b: c\r\n" CL "0\r\n\r\n")},
+        {"5.2: a folded line without a colon", REPLY(V11 "A\r\n b\r\n" CL "0\r\n\r\n")},
         {"5: no colon", REPLY(V11 "A\r\n" CL "0\r\n\r\n")},
         {"5: a NUL in a name", REPLY(V11 "A\0: b\r\n" CL "0\r\n\r\n")},
         {"5: a bare CR in a name", REPLY(V11 "A\r: b\r\n" CL "0\r\n\r\n")},

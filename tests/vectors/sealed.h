@@ -1,6 +1,6 @@
-/* A sealed request and its reply, as docs/records-protocol.md has them, for who writes the other end: made with a
- * program of its own (Python: hashlib for BLAKE2b, X25519 and ChaCha20-Poly1305 by the letter of RFC 7748 and
- * RFC 8439). Data only. */
+/* A sealed request and its reply, as docs/records-protocol.md has them, for who writes the other end: made
+ * with a program of its own (Python: hashlib for BLAKE2b, X25519 and ChaCha20-Poly1305 by the letter of RFC
+ * 7748 and RFC 8439). Data only. */
 #ifndef PURE_TESTS_VECTORS_SEALED_H
 #define PURE_TESTS_VECTORS_SEALED_H
 
