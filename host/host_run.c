@@ -346,6 +346,8 @@ int host_run(struct host *h)
     if (error == 0)
         error = start_threads(h);
     if (error == 0)
+        host_tls_start(&h->tls, &front_thread(h)->loop, &front_thread(h)->log);
+    if (error == 0)
         log_line(&front_thread(h)->log, LOG_NOTICE,
                  "pure-host " PURE_VERSION " is ready on http://%s; apps: %u, outputs: %u", h->config->http,
                  h->app_count, h->registry.outlet_count);

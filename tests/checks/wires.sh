@@ -484,8 +484,8 @@ captured_apps() {
 
 # One capture for each app, so that the search is shown to find what there is.
 no_plaintext_in_tls() {
-    local app marker markers=(quokka-record wombat-token okapi- x-lemur potoroo- /quokka webhook-id webhook-signature v1, msg_
-        'POST ' 'HTTP/1.1' '204 No' pure-host application/json)
+    local app i markers=(quokka-record wombat-token okapi- x-lemur potoroo- /quokka 'webhook-id: msg_'
+        'webhook-signature: v1,' ' HTTP/1.1' 'HTTP/1.1 204' pure-host application/json)
     two_networks
     own_names '10.99.0.2 hook.test'
     far_server clear 8080
