@@ -68,9 +68,23 @@ static size_t request_size(const char *text)
     return (size_t)(end + 4 - text) + (length && length < end ? strtoul(length + 17, NULL, 10) : 0);
 }
 
-static const char *or_none(const char *text)
+/* The name in the ClientHello of this thread's connection. SSL_get_servername has that of the session, where
+ * one is resumed in TLS 1.2. */
+static _Thread_local char sni[256];
+
+/* RFC 6066 section 3: the list's size (2 bytes), type (1), the name's size (2), and the name. */
+static int see_hello(SSL *ssl, int *alert, void *unused)
 {
-    return text ? text : "-";
+    (void)alert, (void)unused;
+    const unsigned char *list;
+    size_t size;
+    strcpy(sni, "-");
+    if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &list, &size) == 1 && size > 5 &&
+        size - 5 < sizeof sni) {
+        memcpy(sni, list + 5, size - 5);
+        sni[size - 5] = 0;
+    }
+    return SSL_CLIENT_HELLO_SUCCESS;
 }
 
 static void print_security(SSL *ssl, char *line, size_t room)
@@ -82,7 +96,7 @@ static void print_security(SSL *ssl, char *line, size_t room)
     X509_free(peer);
     snprintf(line, room, " -- %s %s %s %s %s\n", ssl ? SSL_get_version(ssl) : "-",
              ssl ? SSL_get_cipher_name(ssl) : "-", ssl ? SSL_session_reused(ssl) ? "resumed" : "new" : "-",
-             or_none(ssl ? SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name) : NULL), subject);
+             ssl ? sni : "-", subject);
 }
 
 /* One line, and in one piece: others write theirs. */
@@ -224,8 +238,10 @@ int main(int argc, char **argv)
             tls = SSL_CTX_new(TLS_server_method());
         set(argv[i], argv[i + 1]);
     }
-    if (tls)
+    if (tls) {
         SSL_CTX_set_session_id_context(tls, (const unsigned char *)"receiver", 8);
+        SSL_CTX_set_client_hello_cb(tls, see_hello, NULL);
+    }
     puts("ready");
     for (;;) {
         struct client *c = calloc(1, sizeof *c);
