@@ -92,6 +92,7 @@ struct io_op {
         struct { /* IO_SEND: parts[0, message.msg_iovlen) */
             struct msghdr message;
             struct iovec parts[IO_SEND_PARTS];
+            bool prompt; /* its owner has more to send after it: a wait is not to go on past its end */
         } send;
         struct {
             struct sockaddr_storage address; /* SEND: where to. RECV: whence */
@@ -309,6 +310,7 @@ static inline void io_prepare_send(struct io_op *op, int fd, const struct iovec 
     io_prepare(op, IO_SEND, fd, done);
     memcpy(op->send.parts, parts, count * sizeof *parts);
     op->send.message = (struct msghdr){.msg_iov = op->send.parts, .msg_iovlen = count};
+    op->send.prompt = false;
 }
 
 /* `segment` 0: one datagram. The address is copied, the bytes are not. */

@@ -85,6 +85,7 @@ static void sent(struct io_op *op, int result, bool more)
 static void send_rest(struct stream *s)
 {
     io_prepare_send(&s->send, s->fd, s->parts + s->part, s->part_count - s->part, sent);
+    s->send.send.prompt = s->prompt;
     io_queue(s->io, &s->send);
 }
 

@@ -31,6 +31,7 @@ struct stream {
     struct io_op end;  /* shuts down, closes */
     struct iovec parts[IO_SEND_PARTS];
     unsigned part, part_count; /* parts[part, part_count) are not sent yet */
+    bool prompt;               /* the caller's: as an IO_SEND's. Holds from the next stream_send on */
     bool reading;              /* receives are wanted */
     bool ended;                /* the peer's end was seen */
     bool failing;              /* `failed` was called */

@@ -17,6 +17,8 @@ enum option {
     TAKES_REPAIR = 64
 };
 
+#define RUNNING "[-c FILE | --url URL [--ca FILE]]" /* where it runs */
+
 struct command {
     const char *name;
     int (*run)(const struct cli_arguments *arguments, const struct host_options *options);
@@ -37,13 +39,12 @@ static const struct command commands[] = {
     {"key", cli_key, 0, 2, 2, "key new FILE | key show FILE",
      "new makes a host key and its file, mode 0600, and never replaces one. Both print the key's public\n"
      "half, 44 characters: it is what other hosts write as key = in [peer] and in outputs that lead here.\n"},
-    {"status", cli_show_status, TAKES_CONFIG | TAKES_URL | TAKES_JSON, 0, 0,
-     "status [--json] [-c FILE | --url URL]",
+    {"status", cli_show_status, TAKES_CONFIG | TAKES_URL | TAKES_JSON, 0, 0, "status [--json] " RUNNING,
      "Shows the apps, outlets and links of a running host, what rests and why.\n"
      "--json prints the host's own answer.\n"},
-    {"state", cli_show_state, TAKES_CONFIG | TAKES_URL, 1, 1, "state [-c FILE | --url URL] APP",
+    {"state", cli_show_state, TAKES_CONFIG | TAKES_URL, 1, 1, "state " RUNNING " APP",
      "Prints what an app of a running host shows of its state.\n"},
-    {"send", cli_send, TAKES_CONFIG | TAKES_URL, 2, 3, "send [-c FILE | --url URL] APP EVENT [DATA | -]",
+    {"send", cli_send, TAKES_CONFIG | TAKES_URL, 2, 3, "send " RUNNING " APP EVENT [DATA | -]",
      "Publishes one event and prints the number under which the app has stored it.\n"
      "DATA is the event's data, \"-\" takes it from standard input; without either it is empty.\n"
      "Data that begins with '-' has \"--\" before it: send counter count -- -5\n"},
@@ -56,12 +57,11 @@ static const struct command commands[] = {
      "Reads every byte of the store in DIR and says what is damaged. --repair makes it clean, and loses\n"
      "nothing that is whole: no host may be running with it. Exit status 4: it is (or stays) damaged.\n"},
     {"dead", cli_dead, TAKES_CONFIG | TAKES_URL | TAKES_JSON, 2, 3,
-     "dead list|replay|drop [-c FILE | --url URL] OUTPUT [RANGE]",
+     "dead list|replay|drop " RUNNING " OUTPUT [RANGE]",
      "Records that the receiver of OUTPUT (APP.OUTPUT) refused as often as attempts = allows: list shows\n"
      "them, replay sends them again, drop forgets them. RANGE is a number, two as in 5-9, or all, which is\n"
      "meant where none is given; drop needs it. --json prints an object a line.\n"},
-    {"output", cli_output, TAKES_CONFIG | TAKES_URL, 2, 2,
-     "output enable|disable [-c FILE | --url URL] OUTPUT",
+    {"output", cli_output, TAKES_CONFIG | TAKES_URL, 2, 2, "output enable|disable " RUNNING " OUTPUT",
      "A wire OUTPUT (APP.OUTPUT) that is disabled, by itself or by command, keeps what is sent to it, also\n"
      "when the host is restarted, until it is enabled, or configured anew.\n"},
 };
@@ -69,7 +69,9 @@ static const struct command commands[] = {
 static const char general_help[] =
     "\n"
     "A running host is found by -c FILE (the configuration it runs with), by --url URL, or at\n"
-    "http://" CONFIG_HTTP ". If it needs a token, that comes from FILE or from $PURE_HOST_TOKEN.\n"
+    "http://" CONFIG_HTTP
+    ". If it needs a token, that comes from FILE or from $PURE_HOST_TOKEN. With an https\n"
+    "URL its certificate is verified: against the system's CA certificates, or those of --ca FILE.\n"
     "\n"
     "Exit status: 0 done; 1 failed; 2 usage or configuration; 3 the kernel refuses io_uring;\n"
     "4 the store is degraded.\n";
@@ -176,6 +178,8 @@ static int read_option(struct reader *r)
         return arguments->config[0] ? 0 : cli_fail(CLI_USAGE, "-c needs a FILE");
     else if ((takes & TAKES_URL) && option_value(r, "--url", &arguments->url))
         return arguments->url[0] ? 0 : cli_fail(CLI_USAGE, "--url needs a URL");
+    else if ((takes & TAKES_URL) && option_value(r, "--ca", &arguments->ca))
+        return arguments->ca[0] ? 0 : cli_fail(CLI_USAGE, "--ca needs a FILE");
     else
         return cli_fail(CLI_USAGE, "unknown option '%s': usage: pure-host %s%s", argument, r->command->usage,
                         r->command->operands_max > 0 ? "; \"--\" goes before what begins with '-' and is none"
@@ -214,6 +218,8 @@ static int check_arguments(const struct command *command, const struct cli_argum
         return cli_fail(CLI_USAGE, "usage: pure-host %s", command->usage);
     if (arguments->config && arguments->url)
         return cli_fail(CLI_USAGE, "-c and --url exclude each other");
+    if (arguments->ca && !arguments->url)
+        return cli_fail(CLI_USAGE, "--ca is for --url https://...");
     if (arguments->config && arguments->store)
         return cli_fail(CLI_USAGE, "-c and --store exclude each other");
     bool needs_config = (command->takes & TAKES_CONFIG) && !(command->takes & TAKES_URL);

@@ -9,6 +9,7 @@
 struct cli_arguments {
     const char *config; /* -c FILE; NULL: not given */
     const char *url;    /* --url URL */
+    const char *ca;     /* --ca FILE; with an https URL */
     const char *store;  /* --store DIR */
     const char *from;   /* --from N */
     bool json;          /* --json */

@@ -1,6 +1,9 @@
 #include "host/cli_http.h"
 
 #include "core/clock.h"
+#include "tls/accelerate.h"
+#include "tls/engine.h"
+#include "tls/trust.h"
 #include "wire/http.h"
 
 #include <arpa/inet.h>
@@ -22,13 +25,23 @@ struct exchange {
     struct http_reply reply;
     char *body;
     size_t size, room;
+    struct tls_engine *engine; /* NULL: plain */
+    uint8_t ciphertext[16384]; /* that it was fed last */
 };
 
-void cli_endpoint_of_config(struct cli_endpoint *endpoint, const struct config *config)
+int cli_endpoint_of_config(struct cli_endpoint *endpoint, const struct config *config, char *why,
+                           size_t why_size)
 {
     struct sockaddr_in *v4 = (struct sockaddr_in *)&endpoint->address;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&endpoint->address;
     memset(endpoint, 0, sizeof(*endpoint));
+    if (!config->http) {
+        snprintf(why, why_size,
+                 "%s: http = none, so --url https://NAME:PORT is needed, and --ca FILE if the CA of its "
+                 "certificate is none of the system's",
+                 config->path);
+        return PE_CONFIG;
+    }
     endpoint->address = config->http_address;
     endpoint->address_len = config->http_address_len;
     endpoint->token = config->token;
@@ -37,6 +50,7 @@ void cli_endpoint_of_config(struct cli_endpoint *endpoint, const struct config *
     if (v6->sin6_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr))
         v6->sin6_addr = in6addr_loopback;
     snprintf(endpoint->authority, sizeof(endpoint->authority), "%s", config->http);
+    return 0;
 }
 
 static int look_up(struct cli_endpoint *endpoint, const struct url *url, char *why, size_t why_size)
@@ -57,22 +71,50 @@ static int look_up(struct cli_endpoint *endpoint, const struct url *url, char *w
     return 0;
 }
 
-int cli_endpoint_of_url(struct cli_endpoint *endpoint, const char *text, char *why, size_t why_size)
+static int make_context(struct cli_endpoint *endpoint, const char *ca, char *why, size_t why_size)
 {
-    struct url url;
+    struct tls_options options = {.aes_first = tls_aes_accelerated()};
+    unsigned passed_over;
+    int error = tls_trust_read(&options.trust, ca, &passed_over, why, why_size);
+    if (error < 0)
+        return error;
+    error = tls_context_make(&endpoint->tls, &options, why, why_size);
+    tls_trust_drop(options.trust);
+    return error;
+}
+
+static int read_url(struct url *url, const char *text, char *why, size_t why_size)
+{
     const char *reason = "";
-    memset(endpoint, 0, sizeof(*endpoint));
-    bool http = strncasecmp(text, "http://", 7) == 0;
-    int error = http ? url_parse(&url, text, &reason) : 0;
+    bool http = strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
+    int error = http ? url_parse(url, text, &reason) : 0;
     if (error < 0) {
         snprintf(why, why_size, "the URL: %s", reason);
         return error;
     }
-    if (!http || strchr(url.target, '?')) {
-        snprintf(why, why_size, "the URL needs to be an http one without a query, such as http://%s",
+    if (!http || strchr(url->target, '?')) {
+        snprintf(why, why_size, "the URL needs to be an http or https one without a query, such as http://%s",
                  CONFIG_HTTP);
         return PE_CONFIG;
     }
+    return 0;
+}
+
+int cli_endpoint_of_url(struct cli_endpoint *endpoint, const char *text, const char *ca, char *why,
+                        size_t why_size)
+{
+    struct url url;
+    memset(endpoint, 0, sizeof(*endpoint));
+    int error = read_url(&url, text, why, why_size);
+    if (error == 0 && ca && !url.tls) {
+        snprintf(why, why_size, "--ca is for https URLs");
+        error = PE_CONFIG;
+    }
+    if (error == 0 && url.tls)
+        error = make_context(endpoint, ca, why, why_size);
+    if (error < 0)
+        return error;
+    snprintf(endpoint->host, sizeof(endpoint->host), "%s", url.host);
     snprintf(endpoint->authority, sizeof(endpoint->authority), "%s", url.authority);
     snprintf(endpoint->prefix, sizeof(endpoint->prefix), "%s", url.target);
     size_t size = strlen(endpoint->prefix);
@@ -81,7 +123,13 @@ int cli_endpoint_of_url(struct cli_endpoint *endpoint, const char *text, char *w
     return look_up(endpoint, &url, why, why_size);
 }
 
-/* --- the exchange --- */
+void cli_endpoint_dispose(struct cli_endpoint *endpoint)
+{
+    tls_context_drop(endpoint->tls);
+    endpoint->tls = NULL;
+}
+
+/* --- the socket --- */
 
 static uint64_t clock_ns(void)
 {
@@ -115,7 +163,7 @@ static int open_connection(struct exchange *e, const struct cli_endpoint *endpoi
     return errno == EINPROGRESS ? -EAGAIN : -errno;
 }
 
-static int send_all(struct exchange *e, struct span bytes)
+static int send_bytes(struct exchange *e, struct span bytes)
 {
     size_t sent = 0;
     while (sent < bytes.size) {
@@ -128,6 +176,96 @@ static int send_all(struct exchange *e, struct span bytes)
         sent += (size_t)size;
     }
     return 0;
+}
+
+/* How many there are, 0 at the end, or a negative errno. */
+static int receive_bytes(struct exchange *e, uint8_t *bytes, size_t room)
+{
+    int error = limit_next_call(e, SO_RCVTIMEO);
+    if (error < 0)
+        return error;
+    ssize_t size = recv(e->fd, bytes, room, 0);
+    return size < 0 ? -errno : (int)size;
+}
+
+/* --- through TLS --- */
+
+static int send_output(struct exchange *e)
+{
+    struct span output = tls_engine_output(e->engine);
+    int error = send_bytes(e, output);
+    if (error == 0)
+        tls_engine_took(e->engine, output.size);
+    return error;
+}
+
+/* The engine waits: for its output to be taken, else for more. */
+static int serve(struct exchange *e)
+{
+    bool had_output = tls_engine_pending(e->engine) > 0;
+    int error = send_output(e);
+    if (error < 0 || (had_output && !tls_engine_ready(e->engine)))
+        return error;
+    int size = receive_bytes(e, e->ciphertext, sizeof(e->ciphertext));
+    if (size <= 0)
+        return size < 0 ? size : PE_TLS_CUT;
+    tls_engine_feed(e->engine, span_of(e->ciphertext, (size_t)size), (int64_t)time(NULL));
+    return 0;
+}
+
+/* An event other than TLS_WAITS, or an error. */
+static int next_event(struct exchange *e, uint8_t *plain, size_t room, size_t *size)
+{
+    for (;;) {
+        enum tls_event event = tls_engine_step(e->engine, plain, room, size);
+        if (event == TLS_FAILED) {
+            send_output(e); /* an alert, if it can go */
+            return tls_engine_error(e->engine);
+        }
+        if (event != TLS_WAITS)
+            return (int)event;
+        int error = serve(e);
+        if (error < 0)
+            return error;
+    }
+}
+
+static int shake_hands(struct exchange *e, const struct cli_endpoint *endpoint)
+{
+    uint8_t none;
+    size_t size;
+    int error = tls_engine_make(&e->engine, endpoint->tls, endpoint->host, NULL, (int64_t)time(NULL));
+    if (error < 0)
+        return error;
+    int event = next_event(e, &none, sizeof(none), &size);
+    return event < 0 ? event : event == TLS_READY ? 0 : PE_TLS_CUT;
+}
+
+/* --- the exchange --- */
+
+static int send_all(struct exchange *e, struct span bytes)
+{
+    int error = 0;
+    if (!e->engine)
+        return send_bytes(e, bytes);
+    while (bytes.size > 0 && error == 0) {
+        size_t size = min_size(bytes.size, TLS_PLAIN_MAX);
+        error = tls_engine_write(e->engine, bytes.data, size);
+        if (error == 0)
+            error = send_output(e);
+        bytes = span_of(bytes.data + size, bytes.size - size);
+    }
+    return error;
+}
+
+/* Plain bytes; as receive_bytes. */
+static int receive_some(struct exchange *e, uint8_t *bytes, size_t room)
+{
+    size_t size = 0;
+    if (!e->engine)
+        return receive_bytes(e, bytes, room);
+    int event = next_event(e, bytes, room, &size);
+    return event < 0 ? event : event == TLS_PLAIN ? (int)size : 0;
 }
 
 static int keep_content(struct exchange *e, struct span content)
@@ -170,12 +308,9 @@ static int receive_reply(struct exchange *e)
     int error = keep_content(e, span_of(NULL, 0));
     http_reply_init(&e->reply, false);
     while (error == 0 && e->reply.state != HTTP_REPLY_DONE) {
-        error = limit_next_call(e, SO_RCVTIMEO);
-        if (error < 0)
-            break;
-        ssize_t size = recv(e->fd, bytes, sizeof(bytes), 0);
+        int size = receive_some(e, bytes, sizeof(bytes));
         if (size < 0)
-            error = -errno;
+            error = size;
         else if (size == 0)
             error = http_reply_end(&e->reply);
         else
@@ -201,6 +336,8 @@ static int exchange_messages(struct exchange *e, const struct cli_endpoint *endp
                              struct span body)
 {
     int error = open_connection(e, endpoint);
+    if (error == 0 && endpoint->tls)
+        error = shake_hands(e, endpoint);
     if (error < 0)
         return error;
     /* A server that refuses early may answer and reset before it has read all: what it said counts. */
@@ -211,16 +348,20 @@ static int exchange_messages(struct exchange *e, const struct cli_endpoint *endp
     return error < 0 && sent < 0 ? sent : error;
 }
 
-static void explain(const struct cli_endpoint *endpoint, int error, char *why, size_t why_size)
+static void explain(const struct cli_endpoint *endpoint, const struct exchange *e, int error, char *why,
+                    size_t why_size)
 {
+    const char *scheme = endpoint->tls ? "https" : "http";
+    const char *detail = e->engine ? tls_engine_detail(e->engine) : "";
     if (error == -ECONNREFUSED)
-        snprintf(why, why_size, "no host answers at http://%s: is pure-host running there?",
+        snprintf(why, why_size, "no host answers at %s://%s: is pure-host running there?", scheme,
                  endpoint->authority);
     else if (error == -EAGAIN)
-        snprintf(why, why_size, "no answer from http://%s within %u s", endpoint->authority,
+        snprintf(why, why_size, "no answer from %s://%s within %u s", scheme, endpoint->authority,
                  (unsigned)(CLI_HTTP_TIMEOUT_NS / NS_PER_S));
     else
-        snprintf(why, why_size, "http://%s: %s", endpoint->authority, pure_error_text(error));
+        snprintf(why, why_size, "%s://%s: %s%s%s", scheme, endpoint->authority, pure_error_text(error),
+                 detail[0] ? ": " : "", detail);
 }
 
 int cli_http(const struct cli_endpoint *endpoint, const char *method, const char *path, struct span body,
@@ -234,9 +375,11 @@ int cli_http(const struct cli_endpoint *endpoint, const char *method, const char
     explicit_bzero(head, sizeof(head));
     if (e.fd >= 0)
         close(e.fd);
+    if (error < 0)
+        explain(endpoint, &e, error, why, why_size);
+    tls_engine_free(e.engine);
     if (error < 0) {
         free(e.body);
-        explain(endpoint, error, why, why_size);
         return error;
     }
     *reply = (struct cli_reply){.status = e.reply.status, .body = e.body, .size = e.size};

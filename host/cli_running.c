@@ -30,10 +30,11 @@ int cli_find_running(struct cli_running *running, const struct cli_arguments *ar
         if (failed != 0)
             return failed;
         running->configured = true;
-        cli_endpoint_of_config(&running->endpoint, &running->config);
+        if (cli_endpoint_of_config(&running->endpoint, &running->config, why, sizeof(why)) < 0)
+            return cli_fail(CLI_USAGE, "%s", why);
     } else {
         const char *url = arguments->url ? arguments->url : "http://" CONFIG_HTTP;
-        int error = cli_endpoint_of_url(&running->endpoint, url, why, sizeof(why));
+        int error = cli_endpoint_of_url(&running->endpoint, url, arguments->ca, why, sizeof(why));
         if (error < 0)
             return cli_fail(error == PE_NAME_FAILED ? CLI_FAILED : CLI_USAGE, "%s", why);
     }
@@ -51,6 +52,7 @@ int cli_find_running(struct cli_running *running, const struct cli_arguments *ar
 
 void cli_forget_running(struct cli_running *running)
 {
+    cli_endpoint_dispose(&running->endpoint);
     if (running->configured)
         config_dispose(&running->config);
 }

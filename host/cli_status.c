@@ -406,6 +406,18 @@ static void show_rows(const struct screen *s, struct span array,
         show(s, item);
 }
 
+/* Only if there is more than plain HTTP: that is where the answer came from. */
+static void show_front(const struct screen *s, struct span front)
+{
+    char https[CELL_BYTES + 48], certificate[CELL_BYTES], done[CELL_BYTES], failed[CELL_BYTES];
+    text_of(front, "https", https, sizeof(https));
+    if (member_of(front, "https").size == 0)
+        return;
+    text_of(front, "certificate", certificate, sizeof(certificate));
+    fprintf(s->out, "https on %s: certificate %s, handshakes: %s, failed: %s\n", https, certificate,
+            count_of(front, "handshakes", done), count_of(front, "failed_handshakes", failed));
+}
+
 static void show_title(const struct screen *s, struct span status)
 {
     char version[64], name[80], connections[CELL_BYTES], uptime[CELL_BYTES] = "-";
@@ -416,6 +428,7 @@ static void show_title(const struct screen *s, struct span status)
         show_time(uptime, uptime_s);
     fprintf(s->out, "%s: pure-host %s, up for %s, connections: %s\n", name, version, uptime,
             count_of(status, "connections", connections));
+    show_front(s, member_of(status, "front"));
 }
 
 /* A host without links, and one of a version before them, has no tables of them. */

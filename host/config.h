@@ -161,7 +161,7 @@ struct config_https {
 struct config {
     char *path;
     char *name; /* [host] name = : who this host is to others; default: the system's host name */
-    char *http; /* text of http = ; default 127.0.0.1:7070 */
+    char *http; /* text of http = ; default 127.0.0.1:7070; NULL: http = none, and there is https */
     struct sockaddr_storage http_address;
     socklen_t http_address_len;
     struct config_https https;

@@ -182,6 +182,11 @@ static int read_http(struct config_loader *l, const struct config_key *key, void
                      const struct config_value *value)
 {
     struct config *config = l->config;
+    if (strcmp(value->text, "none") == 0) {
+        value_dispose(config->http);
+        config->http = NULL;
+        return 0;
+    }
     if (config_read_address(l, key, value, "clients", "127.0.0.1:7070 or [::1]:7070", CONFIG_HTTP_PORT,
                             &config->http_address, &config->http_address_len) < 0)
         return PE_CONFIG;

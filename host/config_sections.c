@@ -373,7 +373,11 @@ static int end_host(struct config_loader *l, const struct config *config)
     if (config_key_line(l, "segment") > 0 && !config->store_path)
         return config_fail(l, config_key_line(l, "segment"),
                            "segment is for a store on disk: add store = DIRECTORY, or remove it");
-    if (config_is_loopback(&config->http_address) || config->token)
+    if (!config->http && !config->https.text)
+        return config_fail(l, config_key_line(l, "http"),
+                           "http = none leaves no way to ask the host for anything: add https = "
+                           "ADDRESS:PORT, or listen on 127.0.0.1");
+    if (!config->http || config_is_loopback(&config->http_address) || config->token)
         return config_end_https(l, config);
     return config_fail(l, config_key_line(l, "http"),
                        "http is reached from other machines: add token = file:PATH to [host], or listen on "

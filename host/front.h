@@ -1,7 +1,9 @@
 /* The HTTP front: an HTTP/1.1 server (RFC 9110, RFC 9112) on one loop of its own thread. It takes events into
  * the apps' inboxes, answers once their results are there, and shows the host's state.
  *
- *     front.c              accepts; the pool of connections; tasks: pushes, results
+ *     front.c              the pool of connections; tasks: pushes, results
+ *     front_listen.c       accepts, plain and by TLS
+ *     front_greet.c        TLS handshakes
  *     front_client.c       one connection: input, the order of replies, deadlines, its end
  *     front_request.c      from a head to a request: what is wanted, by whom, how the body comes
  *     front_routes.c       which resource, which app; the answers that are texts
@@ -19,17 +21,20 @@
  * head of HTTP_HEAD_MAX; a body that is not stored is discarded up to 256 KiB; deadlines on everything a
  * client does, and on the wait for an app. Above the limit of connections a few more are accepted for one
  * request each, which is answered if it asks how the host is and is told 503 if not; above these, none
- * (they wait in the kernel's backlog; those that come in the same batch as the last are closed). */
+ * (they wait in the kernel's backlog; those that come in the same batch as the last are closed). Three
+ * quarters of the connections may be in TLS handshakes, which end within 10 s; then that listener waits in
+ * the same way, and whoever is at the other one, or known by now, has the rest. */
 #ifndef PURE_HOST_FRONT_H
 #define PURE_HOST_FRONT_H
 
+#include "host/front_listen.h"
 #include "host/registry.h"
 #include "host/waiters.h"
 #include "wire/http.h"
 
 struct client;
 struct sealed_door;
-struct front;
+struct tls_current;
 
 /* One app, as the front sees it. */
 struct front_app {
@@ -57,8 +62,10 @@ struct front_counters {
     uint64_t requests;       /* begun, whatever became of them */
     uint64_t whole_requests; /* of those: head and body are in, and well-formed */
     uint64_t replies[6];     /* by status / 100 */
-    uint64_t timeouts;       /* slow heads, bodies and readers */
-    uint64_t body_bytes;     /* taken in */
+    uint64_t timeouts;       /* slow handshakes, heads, bodies and readers */
+    uint64_t handshakes;     /* by TLS, that were completed */
+    uint64_t handshake_fails;
+    uint64_t body_bytes; /* taken in */
 };
 
 struct front {
@@ -67,9 +74,9 @@ struct front {
     struct loop *loop;
     struct log *log;
     struct task task; /* pushes and sends what completions have marked */
-    int listener;
-    struct io_op accept;
-    struct io_op close_listener;
+    /* front_listen.c */
+    struct front_listener listeners[FRONT_LISTENERS];
+    unsigned listener_count;
     struct timer accept_again; /* after a failed accept */
     uint64_t accept_backoff_ns;
     uint64_t accept_fails;     /* since the last time that all was well */
@@ -82,9 +89,12 @@ struct front {
     struct client *ready_first, *ready_last; /* have something to send or to look at */
     bool in_round;                           /* a task of the front runs: it will look at them */
     uint32_t closing_surplus;                /* descriptors over the pool, being closed */
-    bool accepting;                          /* accepts are wanted */
     bool stopping;
-    bool listener_closed;
+    /* front_greet.c */
+    struct tls_current *https; /* NULL: nobody comes by TLS. Outlives the front */
+    uint32_t greeting;         /* connections in the handshake */
+    uint64_t greet_said_ns;    /* the last line about a failed one; 0: none yet */
+    uint64_t greet_unsaid;     /* that failed since */
     /* apps */
     struct front_app *apps; /* [registry->app_count] */
     unsigned joined;        /* of them, how many have their task */
@@ -109,9 +119,17 @@ struct front {
 uint32_t front_tasks(const struct registry *registry);
 uint32_t front_timers(const struct config *config);
 
-/* Listens on config->http_address and joins every inbox (inbox->front, front_slot) to its loop. Before the
- * threads run. 0, or a negative errno with nothing left to dispose. */
-int front_init(struct front *front, const struct registry *registry, struct loop *loop, struct log *log);
+struct front_options {
+    const struct registry *registry;
+    struct tls_current *https; /* what connections to config->https are secured with; NULL: there is none */
+    struct loop *loop;
+    struct log *log;
+};
+
+/* Listens where the configuration says and joins every inbox (inbox->front, front_slot) to its loop. Before
+ * the threads run. 0, or a negative errno with nothing left to dispose, and one line in `why` if it cannot
+ * listen. */
+int front_init(struct front *front, const struct front_options *options, char *why, size_t why_size);
 
 /* Accepts no more, closes idle connections, answers the requests that are open and closes. On the loop's
  * thread. Step the loop until front_stopped; a client that is slow, or an app that does not answer, delays

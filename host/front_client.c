@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "host/front_body.h"
+#include "host/front_greet.h"
 #include "host/front_reply.h"
 #include "host/front_request.h"
 #include "host/front_sealed.h"
@@ -12,6 +13,16 @@
 #define PROGRESS_NS (10 * NS_PER_S) /* a client that takes no byte of its replies for so long is closed */
 #define LINGER_NS   (2 * NS_PER_S)
 #define SURPLUS_NS  (2 * NS_PER_S) /* for the head of the one request of a surplus connection */
+
+static struct client *client_of(struct stream *s)
+{
+    return container_of(s, struct client, secure.stream);
+}
+
+static bool sending(const struct client *c)
+{
+    return c->secure.engine ? secure_sending(&c->secure) : stream_sending(&c->secure.stream);
+}
 
 static bool ready(const struct exchange *x)
 {
@@ -29,13 +40,13 @@ static void want(struct client *c)
 
 static bool idle(const struct client *c)
 {
-    return c->first == c->end && c->request_ns == NEVER && !stream_sending(&c->stream) && !c->lingering;
+    return c->first == c->end && c->request_ns == NEVER && !sending(c) && !c->lingering;
 }
 
 static uint64_t deadline_ns(const struct client *c)
 {
     uint64_t due_ns = min_u64(c->request_ns, c->linger_ns);
-    if (stream_sending(&c->stream))
+    if (sending(c))
         due_ns = min_u64(due_ns, c->progress_ns);
     return idle(c) ? min_u64(due_ns, c->idle_ns) : due_ns;
 }
@@ -48,8 +59,35 @@ static void arm(struct client *c)
         timer_set(&c->front->loop->timers, &c->timer, due_ns);
 }
 
+/* Our half ends, and the other one is read for a while: for what is still being sent, or, by TLS, until our
+ * close_notify is there. */
+static void linger(struct client *c)
+{
+    c->reading = READING_NOTHING;
+    c->lingering = true;
+    c->linger_bytes = 0;
+    c->linger_ns = c->front->loop->now_ns + LINGER_NS;
+    secure_shutdown(&c->secure);
+    secure_read(&c->secure, true);
+}
+
+/* Ends a connection on which nothing is open. By TLS an end without notice would look like a cut. */
+static void leave(struct client *c)
+{
+    if (c->secure.engine && !c->greeting && !c->peer_ended)
+        linger(c);
+    else
+        client_close(c);
+}
+
 static void request_timed_out(struct client *c)
 {
+    if (c->greeting) {
+        c->front->counters.timeouts++;
+        front_greet_failed(c, -ETIMEDOUT);
+        client_close(c);
+        return;
+    }
     if (c->reading == READING_HEAD)
         client_add_exchange(c);
     if (c->surplus) {
@@ -64,11 +102,13 @@ static void request_timed_out(struct client *c)
 static void fired(struct timer *timer, uint64_t now_ns)
 {
     struct client *c = container_of(timer, struct client, timer);
-    if (stream_sending(&c->stream) && now_ns >= c->progress_ns) {
+    if (sending(c) && now_ns >= c->progress_ns) {
         c->front->counters.timeouts++;
         client_close(c);
-    } else if (now_ns >= c->linger_ns || (idle(c) && now_ns >= c->idle_ns)) {
+    } else if (now_ns >= c->linger_ns) {
         client_close(c);
+    } else if (idle(c) && now_ns >= c->idle_ns) {
+        leave(c);
     } else if (now_ns >= c->request_ns) {
         request_timed_out(c);
     }
@@ -287,14 +327,14 @@ static void write_ready(struct client *c)
 
 static void send_ready(struct client *c)
 {
-    if (stream_sending(&c->stream))
+    if (sending(c))
         return;
     c->output_size = 0;
     write_ready(c);
     if (c->output_size == 0)
         return;
     struct iovec parts[2] = {{c->output, c->output_size}, {c->text, c->text_size}};
-    stream_send(&c->stream, parts, c->text ? 2 : 1);
+    secure_send(&c->secure, parts, c->text ? 2 : 1);
     c->progress_ns = c->front->loop->now_ns + PROGRESS_NS;
 }
 
@@ -308,7 +348,7 @@ static bool has_work(const struct client *c)
 static void sent(struct stream *s, size_t size, bool all)
 {
     (void)size;
-    struct client *c = container_of(s, struct client, stream);
+    struct client *c = client_of(s);
     c->progress_ns = c->front->loop->now_ns + PROGRESS_NS;
     if (!all)
         return;
@@ -370,7 +410,7 @@ static size_t take_head(struct client *c, struct span bytes)
 static void stop_reading(struct client *c)
 {
     c->paused = true;
-    stream_read(&c->stream, false);
+    secure_read(&c->secure, false);
 }
 
 /* Takes what can be taken now of `bytes`; returns how much. */
@@ -408,7 +448,7 @@ static void discard(struct client *c, size_t size)
     if (c->lingering)
         client_close(c);
     else
-        stream_read(&c->stream, false);
+        secure_read(&c->secure, false);
 }
 
 /* There is no memory for what came: an end with notice, if one more reply can be. */
@@ -468,7 +508,7 @@ static void settle_input(struct client *c)
 
 static void data(struct stream *s, const uint8_t *bytes, size_t size)
 {
-    struct client *c = container_of(s, struct client, stream);
+    struct client *c = client_of(s);
     if (c->reading == READING_NOTHING) {
         discard(c, size);
         return;
@@ -486,7 +526,7 @@ static void go_on(struct client *c)
     take_kept(c);
     settle_input(c);
     if (!c->paused)
-        stream_read(&c->stream, true);
+        secure_read(&c->secure, true);
 }
 
 /* --- the end --- */
@@ -494,22 +534,17 @@ static void go_on(struct client *c)
 static void end_if_done(struct client *c)
 {
     bool done = c->reading == READING_NOTHING || (c->peer_ended && !c->paused);
-    if (!done || c->first != c->end || stream_sending(&c->stream) || c->lingering)
+    if (!done || c->first != c->end || sending(c) || c->lingering)
         return;
-    if (c->peer_ended || !c->lingers) {
-        client_close(c);
-        return;
-    }
-    c->lingering = true;
-    c->linger_bytes = 0;
-    c->linger_ns = c->front->loop->now_ns + LINGER_NS;
-    stream_shutdown(&c->stream);
-    stream_read(&c->stream, true);
+    if (c->lingers && !c->peer_ended)
+        linger(c);
+    else
+        leave(c);
 }
 
 static void ended(struct stream *s)
 {
-    struct client *c = container_of(s, struct client, stream);
+    struct client *c = client_of(s);
     c->peer_ended = true;
     if (c->lingering) {
         client_close(c);
@@ -522,8 +557,10 @@ static void ended(struct stream *s)
 
 static void failed(struct stream *s, int error)
 {
-    (void)error;
-    client_close(container_of(s, struct client, stream));
+    struct client *c = client_of(s);
+    if (c->greeting)
+        front_greet_failed(c, error);
+    client_close(c);
 }
 
 /* Late results find nobody from now on. */
@@ -545,8 +582,9 @@ void client_close(struct client *c)
     if (c->closing)
         return;
     c->closing = true;
+    front_greet_ends(c);
     forget_requests(c);
-    stream_close(&c->stream);
+    secure_close(&c->secure);
 }
 
 void client_dispose(struct client *c)
@@ -554,21 +592,23 @@ void client_dispose(struct client *c)
     if (!c->closing)
         forget_requests(c);
     drop_text(c);
+    secure_abandon(&c->secure);
 }
 
 static void closed(struct stream *s)
 {
-    struct client *c = container_of(s, struct client, stream);
+    struct client *c = client_of(s);
     drop_text(c);
     front_release(c->front, c);
 }
 
 void client_stop(struct client *c)
 {
-    if (c->first == c->end && c->reading == READING_HEAD && !stream_sending(&c->stream))
-        client_close(c);
+    if (c->first == c->end && c->reading == READING_HEAD && !sending(c))
+        leave(c);
     else
         want(c);
+    arm(c);
 }
 
 void client_run(struct client *c)
@@ -583,15 +623,27 @@ void client_run(struct client *c)
     arm(c);
 }
 
-static const struct stream_events events = {
-    .data = data, .ended = ended, .sent = sent, .failed = failed, .closed = closed};
+/* By TLS: the handshake is over. */
+static void connected(struct stream *s)
+{
+    struct client *c = client_of(s);
+    c->idle_ns = c->front->loop->now_ns + c->front->config->idle_ns;
+    if (!c->surplus)
+        c->request_ns = NEVER;
+    c->front->counters.handshakes++;
+    front_greet_ends(c);
+    arm(c);
+}
 
-void client_open(struct client *c, int fd, bool surplus)
+static const struct stream_events events = {
+    .connected = connected, .data = data, .ended = ended, .sent = sent, .failed = failed, .closed = closed};
+
+void client_open(struct client *c, int fd, bool surplus, bool secured)
 {
     uint64_t now_ns = c->front->loop->now_ns;
-    stream_init(&c->stream, c->front->loop->io, &events, fd);
+    secure_init(&c->secure, c->front->loop->io, &events, fd);
     timer_init(&c->timer, fired);
-    c->closing = c->lingering = c->lingers = c->peer_ended = c->paused = false;
+    c->closing = c->greeting = c->lingering = c->lingers = c->peer_ended = c->paused = false;
     c->reading = READING_HEAD;
     c->request_ns = c->progress_ns = c->linger_ns = NEVER;
     c->idle_ns = now_ns + c->front->config->idle_ns;
@@ -603,6 +655,9 @@ void client_open(struct client *c, int fd, bool surplus)
     c->scanned = 0;
     c->first = c->end = 0;
     c->body = (struct front_body){.sink = SINK_DISCARD};
-    stream_read(&c->stream, true);
+    if (secured)
+        front_greet(c);
+    else
+        secure_read(&c->secure, true);
     arm(c);
 }

@@ -10,8 +10,8 @@
 #ifndef PURE_HOST_FRONT_CLIENT_H
 #define PURE_HOST_FRONT_CLIENT_H
 
-#include "core/stream.h"
 #include "host/front_routes.h"
+#include "tls/secure_stream.h"
 
 struct client_sealed;
 
@@ -80,7 +80,7 @@ struct front_body {
 enum client_reading { READING_HEAD, READING_BODY, READING_NOTHING };
 
 struct client {
-    struct stream stream;
+    struct secure_stream secure;
     struct front *front;
     struct client *free_next;
     struct client *ready_next; /* kept over its reuse: the list may hold it still */
@@ -89,6 +89,7 @@ struct client {
     bool used;
     bool ready; /* in the front's list */
     bool closing;
+    bool greeting; /* in the TLS handshake: request_ns is its end */
     bool lingering;
     bool lingers; /* the client may be sending still when the last reply is out */
     bool peer_ended;
@@ -136,8 +137,8 @@ static inline struct exchange *client_last(struct client *c)
 }
 
 /* Takes a descriptor that was accepted. `surplus`: over the limit. It may ask once, soon, for the host's
- * health, status or metrics; else it is told 503 (client_refuse_surplus). */
-void client_open(struct client *c, int fd, bool surplus);
+ * health, status or metrics; else it is told 503 (client_refuse_surplus). `secured`: it speaks TLS. */
+void client_open(struct client *c, int fd, bool surplus, bool secured);
 
 /* The front's task: sends what is ready, reads on, ends. */
 void client_run(struct client *c);

@@ -256,10 +256,10 @@ int host_open(struct host **host, const struct config *config, const struct host
     if (error == 0)
         error = host_open_listener(h, why, why_size);
     if (error == 0) {
-        error = front_init(&h->front, &h->registry, &front_thread(h)->loop, &front_thread(h)->log);
+        const struct front_options of_front = {&h->registry, h->https, &front_thread(h)->loop,
+                                               &front_thread(h)->log};
+        error = front_init(&h->front, &of_front, why, why_size);
         h->front_open = error == 0;
-        if (error < 0)
-            snprintf(why, why_size, "cannot listen on %s: %s", config->http, pure_error_text(error));
     }
     if (error == 0)
         error = open_door(h);

@@ -338,6 +338,15 @@ static int start_log(struct host *h)
     return error;
 }
 
+static void tell_ready(struct host *h)
+{
+    const char *http = h->config->http, *https = h->config->https.text;
+    log_line(&front_thread(h)->log, LOG_NOTICE,
+             "pure-host " PURE_VERSION " is ready on %s%s%s%s%s; apps: %u, outputs: %u",
+             http ? "http://" : "", http ? http : "", http && https ? " and " : "", https ? "https://" : "",
+             https ? https : "", h->app_count, h->registry.outlet_count);
+}
+
 int host_run(struct host *h)
 {
     int error = take_signals(h);
@@ -346,9 +355,9 @@ int host_run(struct host *h)
     if (error == 0)
         error = start_threads(h);
     if (error == 0)
-        log_line(&front_thread(h)->log, LOG_NOTICE,
-                 "pure-host " PURE_VERSION " is ready on http://%s; apps: %u, outputs: %u", h->config->http,
-                 h->app_count, h->registry.outlet_count);
+        host_tls_start(&h->tls, &front_thread(h)->loop, &front_thread(h)->log);
+    if (error == 0)
+        tell_ready(h);
     while (error == 0 && !host_stopped(h)) {
         error = loop_step(&front_thread(h)->loop);
         if (error == 0)

@@ -360,6 +360,15 @@ static void front_sample(struct text *t, const char *name, const char *type, con
     text_format(t, "%s %llu\n", name, (ull)value);
 }
 
+static void write_handshakes(struct text *t, const struct front *front)
+{
+    front_sample(t, "pure_front_handshaking", "gauge", "Connections in the TLS handshake.", front->greeting);
+    front_sample(t, "pure_front_handshakes_total", "counter", "TLS handshakes that were completed.",
+                 front->counters.handshakes);
+    front_sample(t, "pure_front_handshakes_failed_total", "counter",
+                 "TLS handshakes that failed, or took too long.", front->counters.handshake_fails);
+}
+
 static void write_front(struct text *t, const struct front *front)
 {
     const struct front_counters *n = &front->counters;
@@ -369,6 +378,8 @@ static void write_front(struct text *t, const struct front *front)
                  n->refused);
     front_sample(t, "pure_front_accept_failures_total", "counter",
                  "Accepts that failed, mostly for want of descriptors.", n->accept_fails);
+    if (front->https)
+        write_handshakes(t, front);
     front_sample(t, "pure_front_requests_total", "counter", "Requests.", n->requests);
     front_sample(t, "pure_front_requests_whole_total", "counter",
                  "Requests that came in whole and well-formed.", n->whole_requests);

@@ -2,6 +2,7 @@
 
 #include "host/front_reply.h"
 #include "host/host.h"
+#include "tls/context.h"
 
 typedef unsigned long long ull;
 
@@ -222,14 +223,47 @@ static void write_listener(struct text *t, const struct registry *r)
                 (ull)counter_read(&l->answers), (ull)counter_read(&l->send_errors));
 }
 
+/* Whether clients can be shown a certificate: its files could be read once. */
+static bool has_certificate(const struct front *front)
+{
+    struct tls_context *context = tls_current_take(front->https);
+    tls_context_drop(context);
+    return context != NULL;
+}
+
+static const char *certificate_state(const struct front *front)
+{
+    return has_certificate(front) ? "ok" : "unreadable";
+}
+
+static void write_front(struct text *t, const struct front *front)
+{
+    const struct config *c = front->config;
+    text_format(t, ",\"front\":{");
+    if (c->http) {
+        text_format(t, "\"http\":");
+        text_json(t, c->http);
+    }
+    if (front->https) {
+        text_format(t, c->http ? ",\"https\":" : "\"https\":");
+        text_json(t, c->https.text);
+        text_format(t, ",\"certificate\":\"%s\",\"handshakes\":%llu,\"failed_handshakes\":%llu",
+                    certificate_state(front), (ull)front->counters.handshakes,
+                    (ull)front->counters.handshake_fails);
+    }
+    text_format(t, "}");
+}
+
 void status_write(struct front *front, struct text *t)
 {
     const struct registry *r = front->registry;
     uint64_t wall_ms = front_wall_ms(front);
     text_format(t, "{\"version\":\"%s\",\"name\":", PURE_VERSION);
     text_json(t, front->registry->config->name);
-    text_format(t, ",\"uptime_s\":%llu,\"connections\":%u,\"apps\":[",
+    text_format(t, ",\"uptime_s\":%llu,\"connections\":%u",
                 (ull)((front->loop->now_ns - front->started_ns) / NS_PER_S), front->open);
+    write_front(t, front);
+    text_format(t, ",\"apps\":[");
     for (unsigned i = 0; i < r->app_count; i++) {
         text_add(t, ",", i > 0);
         write_app(t, r->apps[i]);
@@ -275,8 +309,13 @@ bool health_write(struct front *front, struct text *t)
     const struct registry *r = front->registry;
     uint64_t wall_ms = front_wall_ms(front);
     struct verdict v = judge(r, wall_ms);
-    text_format(t, "{\"healthy\":%s,\"degraded\":%s,\"host\":\"ok\",\"apps\":[", v.healthy ? "true" : "false",
+    if (front->https)
+        v.degraded |= !has_certificate(front);
+    text_format(t, "{\"healthy\":%s,\"degraded\":%s,\"host\":\"ok\"", v.healthy ? "true" : "false",
                 v.degraded ? "true" : "false");
+    if (front->https)
+        text_format(t, ",\"certificate\":\"%s\"", certificate_state(front));
+    text_format(t, ",\"apps\":[");
     for (unsigned i = 0; i < r->app_count; i++) {
         text_add(t, ",", i > 0);
         text_format(t, "{\"name\":");

@@ -45,15 +45,16 @@ static void seal(struct secure_stream *s)
     struct span plain = next_plain(s, record);
     if (tls_engine_write(s->engine, plain.data, plain.size) < 0)
         return;
+    s->begun = true;
     s->sealed = plain.size;
     s->mark = tls_engine_pending(s->engine);
 }
 
 static void report_failure(struct secure_stream *s)
 {
-    if (s->over)
+    if (s->told)
         return;
-    s->over = true;
+    s->over = s->told = true;
     s->events->failed(&s->stream, s->failure);
 }
 
@@ -61,6 +62,7 @@ static bool send_output(struct secure_stream *s)
 {
     struct span output = tls_engine_output(s->engine);
     struct iovec part = {(void *)output.data, output.size};
+    s->stream.prompt = s->part < s->part_count || !s->begun;
     if (output.size > 0)
         stream_send(&s->stream, &part, 1);
     return output.size > 0;

@@ -33,7 +33,9 @@ struct secure_stream {
     int failure;               /* `failed` with it, once the alert is out; 0: none */
     bool reading;              /* what the caller wants */
     bool established;          /* `connected` was called after secure_start */
-    bool over;                 /* `ended` or `failed` was called: no further event of the peer's */
+    bool begun;                /* something of the caller's was sent, which follows on the handshake */
+    bool over;                 /* `ended` or `failed` was called: nothing more comes from the peer */
+    bool told;                 /* `failed` was called, which may be after `ended`, as of a plain stream */
     bool shutting, shut;       /* our half ends when the output is out; it does */
 };
 

@@ -262,7 +262,8 @@ static bool ends_at_once(const struct io_op *op)
 
 static void count_send(struct uring *u, struct io_op *op)
 {
-    u->quick_sends += ends_at_once(op);
+    bool prompt = op->kind == IO_SEND && op->send.prompt;
+    u->quick_sends += !prompt && ends_at_once(op);
     op->backend_word = handed_over_now(u) | (op->backend_word & SEND_WAITED);
 }
 
@@ -356,7 +357,8 @@ static bool quiet(struct uring *u)
 /* So as not to return for quick sends alone, and enter again to wait for what matters, the wait is for one
  * completion more than there are quick sends: but not for longer than PATIENCE_NS, as one of them may not
  * complete while others do. (A shorter time would cost more than it saves: the kernel has to set a timer for
- * what its tick does not cover.) */
+ * what its tick does not cover.) A send after which its owner has more to send is none of these: its end is
+ * what matters. */
 static int enter_until(struct uring *u, uint64_t deadline_ns)
 {
     unsigned sends = u->quick_sends;

@@ -113,10 +113,13 @@ static int measure_curl(const struct bench *bench, const struct settings *settin
     if (process_start(&process, argv, &(struct process_options){.pipe = true}) != 0)
         return -1;
     int error = drive_wait(&run->sink_client, "/count", bursts * ITEMS, POLL_MS, &receipt);
-    if (process_line(&process, line, sizeof line) != 0)
-        error = -1;
-    if (process_stop(&process) != 0 || error != 0)
+    uint64_t whole_ns; /* with what comes before the first request and after the last */
+    if (error == 0)
+        error = process_line(&process, line, sizeof line);
+    if (error != 0 || process_wait(&process, &whole_ns) != 0) {
+        process_stop(&process);
         return -1;
+    }
     row->records = text_json_number(line, strlen(line), "requests");
     row->elapsed_ns = text_json_number(line, strlen(line), "elapsed_ns");
     row->cpu_ns = text_json_number(line, strlen(line), "cpu_ns");

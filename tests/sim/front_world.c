@@ -84,6 +84,15 @@ void front_world_release(struct front_world *w)
 
 /* --- the world --- */
 
+static socklen_t set_address(struct sockaddr_storage *address, uint16_t port)
+{
+    struct sockaddr_in *at = (struct sockaddr_in *)address;
+    at->sin_family = AF_INET;
+    at->sin_port = htons(port);
+    inet_pton(AF_INET, "10.0.0.1", &at->sin_addr);
+    return sizeof *at;
+}
+
 static void set_config(struct front_world *w, const struct config *config)
 {
     struct config *c = &w->config;
@@ -95,11 +104,8 @@ static void set_config(struct front_world *w, const struct config *config)
     c->body_memory = c->body_memory ? c->body_memory : 64 << 20;
     c->request_ns = c->request_ns ? c->request_ns : 30 * NS_PER_S;
     c->idle_ns = c->idle_ns ? c->idle_ns : 60 * NS_PER_S;
-    struct sockaddr_in *address = (struct sockaddr_in *)&c->http_address;
-    address->sin_family = AF_INET;
-    address->sin_port = htons(80);
-    inet_pton(AF_INET, "10.0.0.1", &address->sin_addr);
-    c->http_address_len = sizeof *address;
+    c->http_address_len = set_address(&c->http_address, 80);
+    c->https.address_len = set_address(&c->https.address, 443);
 }
 
 static void must(int error)
@@ -108,17 +114,36 @@ static void must(int error)
         abort();
 }
 
+static void open_world(struct front_world *w, uint64_t seed, const struct config *config,
+                       const char *const names[WORLD_APPS], struct tls_current *https, bool plain);
+
+static const char *const usual_names[WORLD_APPS] = {"counter", "other"};
+
 void front_world_open(struct front_world *w, uint64_t seed, const struct config *config)
 {
-    static const char *const names[WORLD_APPS] = {"counter", "other"};
-    front_world_open_named(w, seed, config, names);
+    open_world(w, seed, config, usual_names, NULL, true);
+}
+
+void front_world_open_secured(struct front_world *w, uint64_t seed, const struct config *config,
+                              struct tls_current *https, bool plain)
+{
+    open_world(w, seed, config, usual_names, https, plain);
 }
 
 void front_world_open_named(struct front_world *w, uint64_t seed, const struct config *config,
                             const char *const names[WORLD_APPS])
 {
+    open_world(w, seed, config, names, NULL, true);
+}
+
+static void open_world(struct front_world *w, uint64_t seed, const struct config *config,
+                       const char *const names[WORLD_APPS], struct tls_current *https, bool plain)
+{
     memset(w, 0, sizeof *w);
     set_config(w, config);
+    w->config.http = plain ? "10.0.0.1:80" : NULL;
+    w->config.https.text = https ? "10.0.0.1:443" : NULL;
+    w->https = https;
     w->sim = sim_new(seed);
     must(loop_init(&w->loop, sim_io(w->sim, "10.0.0.1"), 64, w->config.connections + 64));
     must(loop_init(&w->owner_loop, sim_io(w->sim, "10.0.0.1"), 64, 64));
@@ -140,7 +165,9 @@ void front_world_open_named(struct front_world *w, uint64_t seed, const struct c
                                     .apps = w->entries,
                                     .loop_count = 1,
                                     .loops = w->loops};
-    must(front_init(&w->front, &w->registry, &w->loop, &w->log));
+    char why[200];
+    const struct front_options options = {&w->registry, w->https, &w->loop, &w->log};
+    must(front_init(&w->front, &options, why, sizeof why));
     sim_add_loop(w->sim, &w->loop);
     sim_add_loop(w->sim, &w->owner_loop);
 }

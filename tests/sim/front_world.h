@@ -1,5 +1,5 @@
-/* A front in a simulated world: it listens at 10.0.0.1:80, its apps are "counter" and "other", and a fake
- * owner takes their runs, remembers them and answers as the test says.
+/* A front in a simulated world: it listens at 10.0.0.1:80 (and :443, if told to), its apps are "counter" and
+ * "other", and a fake owner takes their runs, remembers them and answers as the test says.
  *
  *     sim client(s) 10.0.0.9 ──TCP──> front loop ──inboxes──> owner loop (both on host 10.0.0.1) */
 #ifndef PURE_TESTS_SIM_FRONT_WORLD_H
@@ -10,6 +10,7 @@
 
 #define WORLD_APPS     2
 #define WORLD_ENDPOINT "10.0.0.1:80"
+#define WORLD_SECURED  "10.0.0.1:443"
 
 /* What the owner has seen of one app. */
 struct owner_app {
@@ -38,6 +39,7 @@ struct front_world {
     struct task owner;
     struct log log;
     struct front front;
+    struct tls_current *https;
     bool hold; /* the owner takes nothing */
 };
 
@@ -46,6 +48,9 @@ void front_world_open(struct front_world *w, uint64_t seed, const struct config 
 /* The same with apps of these names, which outlive the world. */
 void front_world_open_named(struct front_world *w, uint64_t seed, const struct config *config,
                             const char *const names[WORLD_APPS]);
+/* The same, also secured at 10.0.0.1:443; `https` outlives the world. Plain at all only if `plain`. */
+void front_world_open_secured(struct front_world *w, uint64_t seed, const struct config *config,
+                              struct tls_current *https, bool plain);
 void front_world_close(struct front_world *w);
 
 /* The owner works again after `hold`. */

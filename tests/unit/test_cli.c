@@ -109,19 +109,25 @@ static const struct {
      CLI_USAGE,
      "pure-host: /nonexistent: cannot be read: No such file or directory\n"},
     {{"status", "-c", "x", "--url=y"}, CLI_USAGE, "pure-host: -c and --url exclude each other\n"},
-    {{"status", "--url", "https://h/"},
+    {{"status", "--ca", "x"}, CLI_USAGE, "pure-host: --ca is for --url https://...\n"},
+    {{"status", "--ca=x", "--url=http://h/"}, CLI_USAGE, "pure-host: --ca is for https URLs\n"},
+    {{"status", "--ca=/nonexistent", "--url=https://h/"},
      CLI_USAGE,
-     "pure-host: the URL needs to be an http one without a query, such as http://127.0.0.1:7070\n"},
+     "pure-host: /nonexistent: No such file or directory\n"},
+    {{"status", "--url", "https://h/?x"},
+     CLI_USAGE,
+     "pure-host: the URL needs to be an http or https one without a query, such as http://127.0.0.1:7070\n"},
     {{"send", "a"},
      CLI_USAGE,
-     "pure-host: usage: pure-host send [-c FILE | --url URL] APP EVENT [DATA | -]\n"},
+     "pure-host: usage: pure-host send [-c FILE | --url URL [--ca FILE]] APP EVENT [DATA | -]\n"},
     {{"send", "a", "e", "-5"},
      CLI_USAGE,
-     "pure-host: unknown option '-5': usage: pure-host send [-c FILE | --url URL] APP EVENT [DATA | -]; "
+     "pure-host: unknown option '-5': usage: pure-host send [-c FILE | --url URL [--ca FILE]] APP EVENT "
+     "[DATA | -]; "
      "\"--\" goes before what begins with '-' and is none\n"},
     {{"status", "--url", "foo"},
      CLI_USAGE,
-     "pure-host: the URL needs to be an http one without a query, such as http://127.0.0.1:7070\n"},
+     "pure-host: the URL needs to be an http or https one without a query, such as http://127.0.0.1:7070\n"},
     {{"key"}, CLI_USAGE, "pure-host: usage: pure-host key new FILE | key show FILE\n"},
     {{"key", "new"}, CLI_USAGE, "pure-host: usage: pure-host key new FILE | key show FILE\n"},
     {{"key", "new", "a", "b"},
@@ -155,7 +161,7 @@ static const struct {
      "with '-' and is none\n"},
     {{"dead", "list"},
      CLI_USAGE,
-     "pure-host: usage: pure-host dead list|replay|drop [-c FILE | --url URL] OUTPUT [RANGE]\n"},
+     "pure-host: usage: pure-host dead list|replay|drop [-c FILE | --url URL [--ca FILE]] OUTPUT [RANGE]\n"},
     {{"dead", "lits", "a.o"}, CLI_USAGE, "pure-host: unknown 'dead lits': did you mean 'dead list'?\n"},
     {{"dead", "bury", "a.o"}, CLI_USAGE, "pure-host: unknown 'dead bury': known are list, replay and drop\n"},
     {{"dead", "list", "a"},
@@ -298,12 +304,29 @@ static void commands_go_to_the_address_of_the_configuration(void **state)
         snprintf(text, sizeof(text), "[host]\nhttp = %s\ntoken = t\n[app a]\nmodule=./a\n", cases[i].http);
         config_load_text(&config, "c", span_text(text), error, sizeof(error));
         assert_string_equal(error, "");
-        cli_endpoint_of_config(&endpoint, &config);
+        assert_int_equal(cli_endpoint_of_config(&endpoint, &config, error, sizeof(error)), 0);
         const struct sockaddr_in *address = (const struct sockaddr_in *)&endpoint.address;
         inet_ntop(AF_INET, &address->sin_addr, shown, sizeof(shown));
         assert_string_equal(shown, cases[i].goes_to);
         config_dispose(&config);
     }
+}
+
+static void without_plain_http_commands_are_told_how_to_ask(void **state)
+{
+    (void)state;
+    struct fake fake = {0};
+    char config[] = "test-cli-XXXXXX", said[1000], wanted[1000];
+    assert_int_equal(run_on_file(&fake, "status",
+                                 "[host]\nhttp = none\nhttps = 127.0.0.1:7443\nhttps_certificate = c\n"
+                                 "https_key = k\n[app a]\nmodule=./a\n",
+                                 config, said, sizeof(said)),
+                     CLI_USAGE);
+    snprintf(wanted, sizeof(wanted),
+             "pure-host: %s: http = none, so --url https://NAME:PORT is needed, and --ca FILE if the CA of "
+             "its certificate is none of the system's\n",
+             config);
+    assert_string_equal(said, wanted);
 }
 
 static void a_host_with_a_key_that_others_can_read_does_not_pass_the_check(void **state)
@@ -416,7 +439,9 @@ static void links_have_tables_of_their_own_below(void **state)
     (void)state;
     char screen[4000];
     assert_string_equal(
-        show("{\"version\":\"0.1\",\"name\":\"pi\",\"uptime_s\":7200,\"connections\":3,\"apps\":[],"
+        show("{\"version\":\"0.1\",\"name\":\"pi\",\"uptime_s\":7200,\"connections\":3,"
+             "\"front\":{\"http\":\"127.0.0.1:7070\",\"https\":\"0.0.0.0:7443\",\"certificate\":\"ok\","
+             "\"handshakes\":12,\"failed_handshakes\":1},\"apps\":[],"
              "\"outlets\":[{\"app\":\"a\",\"output\":\"next\",\"kind\":\"link\",\"state\":\"ok\"}],"
              "\"links\":[{\"name\":\"pi2.local:7071\",\"rtt_ns\":8314159,\"packets\":12345678,\"lost\":12,"
              "\"received\":4711,\"handshakes\":3,\"window_bytes\":1572864,\"datagram_bytes\":65507,"
@@ -425,6 +450,7 @@ static void links_have_tables_of_their_own_below(void **state)
              "\"unopened\":0,\"sent\":40,\"send_errors\":1}}",
              screen, sizeof(screen)),
         "pi: pure-host 0.1, up for 2h, connections: 3\n"
+        "https on 0.0.0.0:7443: certificate ok, handshakes: 12, failed: 1\n"
         "\n"
         "app             condition   stored   failed  refused  inbox     of\n"
         "\n"
@@ -646,6 +672,7 @@ int main(void)
         cmocka_unit_test(a_key_is_made_once_and_shown_as_often_as_wanted),
         cmocka_unit_test(links_that_cannot_come_in_are_noted),
         cmocka_unit_test(commands_go_to_the_address_of_the_configuration),
+        cmocka_unit_test(without_plain_http_commands_are_told_how_to_ask),
         cmocka_unit_test(a_host_with_a_key_that_others_can_read_does_not_pass_the_check),
         cmocka_unit_test(a_host_that_does_not_open_tells_of_its_modules_too),
         cmocka_unit_test(check_ends_with_the_status_of_what_it_found),

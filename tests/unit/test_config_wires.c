@@ -236,6 +236,11 @@ static void the_front_by_https_has_its_address_and_files(void **state)
     config_dispose(&config);
     load_right(&config,
                "[host]\nhttps = 0.0.0.0:7443\nhttps_certificate = c\nhttps_key = k\ntoken = t\n" APP);
+    assert_string_equal(config.http, "127.0.0.1:7070");
+    config_dispose(&config);
+    load_right(&config,
+               "[host]\nhttp = none\nhttps = 127.0.0.1:7443\nhttps_certificate = c\nhttps_key = k\n" APP);
+    assert_null(config.http);
     config_dispose(&config);
 }
 
@@ -400,6 +405,12 @@ static const struct {
      "2: https = localhost:1: needs an IP address and a port, such as 0.0.0.0:7443 or [::]:7443"},
     {"[host]\nhttps = 127.0.0.1:7443\nhttps_key = k\n",
      "2: https needs a certificate: add https_certificate = FILE and https_key = FILE"},
+    {"[host]\nhttp = none\n",
+     "2: http = none leaves no way to ask the host for anything: add https = ADDRESS:PORT, or listen on "
+     "127.0.0.1"},
+    {"[host]\nhttp = none\nhttps = 0.0.0.0:7443\nhttps_certificate = c\nhttps_key = k\n",
+     "3: https is reached from other machines: add token = file:PATH or https_ca = FILE to "
+     "[host], or listen on 127.0.0.1"},
     {"[host]\nhttps_ca = c\n", "2: https_ca is for https: add https = ADDRESS:PORT, or remove it"},
     {"[host]\nhttps = 0.0.0.0:7443\nhttps_certificate = c\nhttps_key = k\n" APP,
      "2: https is reached from other machines: add token = file:PATH or https_ca = FILE to [host], or listen "

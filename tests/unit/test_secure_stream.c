@@ -375,6 +375,23 @@ static void an_end_without_a_word_is_a_cut(void **state)
     free_fixture(f);
 }
 
+static void who_is_gone_behind_its_end_is_told_of(void **state)
+{
+    (void)state;
+    struct fixture *f = open_fixture(1, 20000, 0);
+    f->client.shutting = true;
+    connect_client(f);
+    assert_whole(f);
+    sim_run_for(f->sim, NS_PER_S);
+    assert_true(f->server.ended && !f->server.secure.cut);
+    sim_reset_connections(f->sim, NULL, NULL);
+    struct iovec part = {f->request, 10};
+    secure_send(&f->server.secure, &part, 1);
+    sim_run_for(f->sim, NS_PER_S);
+    assert_int_equal(f->server.error, -ECONNRESET);
+    free_fixture(f);
+}
+
 static void who_is_not_believed_is_told_and_nothing_is_said_to_it(void **state)
 {
     (void)state;
@@ -511,6 +528,7 @@ int main(void)
         cmocka_unit_test(the_next_connection_resumes),
         cmocka_unit_test(a_shutdown_says_so_and_the_other_half_goes_on),
         cmocka_unit_test(an_end_without_a_word_is_a_cut),
+        cmocka_unit_test(who_is_gone_behind_its_end_is_told_of),
         cmocka_unit_test(who_is_not_believed_is_told_and_nothing_is_said_to_it),
         cmocka_unit_test(what_is_no_tls_fails_by_name),
         cmocka_unit_test(who_does_not_read_holds_the_sender_up_and_nothing_is_lost),
