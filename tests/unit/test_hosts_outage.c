@@ -3,16 +3,16 @@
  *     client ──▶ one 10.0.0.1: fan ──o1 … o18──▶ e1.test … e18.test: 10.0.1.1 … 10.0.1.18, scripted
  *                                  ──o19, o20──▶ two.test 10.0.0.2: p1, p2 (dst)
  *
- *     o1 … o12    webhook                          dead: o4, refused
- *     o13, o14    webhook, 8 requests at a time    dead: o13, all is lost
- *     o15, o16    the same, ordered by "k"         dead: o15, its name hangs and fails in turn, from the
- * start o17, o18    batch                            dead: o17, answers 503 and garbage in turn o19, o20 pure
+ *     o1 … o12    webhook                         dead: o4, refused
+ *     o13, o14    webhook, 8 requests at a time   dead: o13, all is lost
+ *     o15, o16    the same, ordered by "k"        dead: o15, its name hangs and fails, from the start
+ *     o17, o18    batch                           dead: o17, answers 503 and garbage
+ *     o19, o20    pure
  *
  * An event comes every few seconds, and goes to all. In one variant all is kept in memory; in others on a
  * disk, with queues that take a fraction of what waits, and the host ends in the middle of the outage. Under
  * sanitizers the outage is shorter. */
 #include "tests/unit/fewer.h"
-#include "tests/sim/ledgers.h"
 
 #include <malloc.h>
 #include <setjmp.h>
@@ -21,19 +21,18 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "tests/unit/hook_witness.h"
+
 #define OUTPUTS    20
 #define SCRIPTED   18
 #define PURE_FIRST 19
-#define WIDTH      8  /* requests at a time, of those that send several */
-#define KEYS       4  /* of the records: fewer than may be under way at a time */
-#define BATCH      50 /* records */
+#define WIDTH      8 /* requests at a time, of those that send several */
 
 #define HOURS    FEWER(10)
 #define EVENT_NS (5 * NS_PER_S) /* in the mean */
 #define HOUR     720            /* events in one */
 #define CALM     120            /* events before and after the outage */
 #define EVENTS   (2 * CALM + HOURS * HOUR)
-#define IDS      (2 * EVENTS)
 #define ANSWER   (20 * NS_PER_MS) /* what an endpoint takes for it */
 #define HURRIED  30               /* tries, at most, of a host that stops */
 #define BACK_OFF (60 * NS_PER_S)  /* the longest */
@@ -43,38 +42,24 @@
 
 enum kind { STRICT, WIDE, ORDERED, BATCHED, PURE };
 
-/* The request that came last: numbers of its records. */
-struct place {
-    unsigned first, last;
-};
-
-/* A webhook-id that came, and what with. */
-struct identity {
-    uint64_t id, content; /* hashes; id 0: none */
-};
-
 struct endpoint {
     unsigned number; /* of its output, from 1 */
     enum kind kind;
-    bool dies;                 /* in the outage */
-    bool dead;                 /* now: does not take what it is sent */
-    bool returned;             /* after the outage */
-    uint64_t epoch;            /* of the ids; 0: there was none yet */
-    unsigned flying;           /* requests that are not answered */
-    unsigned most;             /* `flying`, since it returned */
-    unsigned requests;         /* in all */
-    unsigned answered;         /* with success, since it returned */
-    unsigned garbage;          /* answers that were none */
-    struct place places[KEYS]; /* of ORDERED: each key's; else the first one */
-    uint64_t worst_ns;         /* how late a record was, at most */
-    uint64_t failures;         /* before the outage, in this life */
-    uint64_t failed;           /* in the outage, in lives before */
-    uint64_t lookups;          /* before the outage */
-    uint64_t connects;         /* the same */
+    bool dies;         /* in the outage */
+    bool dead;         /* now: does not take what it is sent */
+    bool returned;     /* after the outage */
+    unsigned flying;   /* requests that are not answered */
+    unsigned most;     /* `flying`, since it returned */
+    unsigned requests; /* in all */
+    unsigned answered; /* with success, since it returned */
+    uint64_t worst_ns; /* how late a record was, at most */
+    uint64_t failures; /* before the outage, in this life */
+    uint64_t failed;   /* in the outage, in lives before */
+    uint64_t lookups;  /* before the outage */
+    uint64_t connects; /* the same */
     struct sim_server *server;
     struct sim_step script[5];
-    struct identity ids[IDS];
-    uint8_t times[EVENTS + 1]; /* how often a record was taken */
+    struct witness witness;
 };
 
 static struct {
@@ -87,7 +72,6 @@ static struct {
     uint64_t posted_ns[EVENTS + 1];
     unsigned lives;       /* of one */
     unsigned descriptors; /* most, between events */
-    uint64_t memory;      /* bytes of the heap */
 } t;
 
 static struct sim *sim(void)
@@ -102,107 +86,9 @@ static struct outlet *outlet_of(const struct endpoint *e)
     return world_outlet(t.one, "fan", output);
 }
 
-static size_t record_text(unsigned number, char text[64])
-{
-    return (size_t)snprintf(text, 64, "{\"n\":%u,\"k\":\"k%u\"}", number, number % KEYS);
-}
+/* --- what an endpoint does --- */
 
-/* --- what an endpoint sees --- */
-
-/* What is behind that text, which is there. */
-static const char *behind(const char *head, const char *text)
-{
-    const char *at = strstr(head, text);
-    if (!at)
-        fail_msg("\"%s\" is missing in: %s", text, head);
-    return at + strlen(text);
-}
-
-/* In order: the one behind the last, or that one again. A new life of the host goes back to what it has not
- * noted as delivered, and on from there. Of BATCHED: batches. */
-static void see_order(struct endpoint *e, unsigned first, unsigned count)
-{
-    struct place *place = &e->places[e->kind == ORDERED ? first % KEYS : 0];
-    unsigned step = e->kind == ORDERED ? KEYS : 1;
-    bool begins = place->last == 0 && first <= step;
-    bool again = first == place->first || (first < place->first && t.lives > 1);
-    if (e->kind != WIDE)
-        assert_true(begins || again || first == place->last + step);
-    *place = (struct place){first, first + count - 1};
-}
-
-static void see_record(struct endpoint *e, unsigned number, struct span line)
-{
-    char text[64];
-    assert_true(number >= 1 && number <= t.posted);
-    assert_int_equal(line.size, record_text(number, text));
-    assert_memory_equal(line.data, text, line.size);
-    if (e->dead)
-        return;
-    if (e->times[number]++ == 0)
-        e->worst_ns = max_u64(e->worst_ns, sim_now_ns(sim()) - t.posted_ns[number]);
-}
-
-static void see_batch(struct endpoint *e, unsigned first, unsigned count, struct span body)
-{
-    assert_true(count >= 1 && count <= BATCH && first + count - 1 <= t.posted);
-    for (unsigned i = 0; i < count; i++) {
-        const uint8_t *end = memchr(body.data, '\n', body.size);
-        assert_non_null(end);
-        size_t size = (size_t)(end - body.data);
-        see_record(e, first + i, span_of(body.data, size));
-        body = span_of(end + 1, body.size - size - 1);
-    }
-    assert_int_equal(body.size, 0);
-}
-
-static uint64_t hash(struct span bytes)
-{
-    uint64_t hash = 1;
-    for (size_t i = 0; i < bytes.size; i++)
-        hash = ledger_hash(hash, bytes.data[i]);
-    return hash;
-}
-
-/* The same id has the same content each time. */
-static void see_id(struct endpoint *e, struct span id, struct span content)
-{
-    uint64_t hash_of_id = hash(id), at = hash_of_id % IDS, steps = 0;
-    while (e->ids[at].id != 0 && e->ids[at].id != hash_of_id && ++steps < IDS)
-        at = (at + 1) % IDS;
-    assert_true(steps < IDS);
-    if (e->ids[at].id == hash_of_id && e->ids[at].content != hash(content))
-        fail_msg("o%u: %.*s came with another content", e->number, (int)id.size, (const char *)id.data);
-    e->ids[at] = (struct identity){hash_of_id, hash(content)};
-}
-
-static void see_request(struct endpoint *e, struct span request)
-{
-    char head[1024], *end;
-    const uint8_t *body = memmem(request.data, request.size, "\r\n\r\n", 4);
-    assert_non_null(body);
-    body += 4;
-    snprintf(head, sizeof head, "%.*s", (int)(body - request.data), (const char *)request.data);
-    const char *id = behind(head, "webhook-id: ");
-    uint64_t epoch = strtoull(behind(id, "msg_"), &end, 16);
-    assert_int_equal(*end, '_');
-    unsigned number = (unsigned)strtoul(end + 1, NULL, 10);
-    assert_true(e->epoch == 0 || e->epoch == epoch);
-    e->epoch = epoch;
-    struct span content = span_of(body, request.size - (size_t)(body - request.data));
-    see_id(e, span_of(id, strcspn(id, "\r")), content);
-    unsigned count = 1;
-    if (e->kind == BATCHED) {
-        assert_int_equal(strtoul(behind(head, "Pure-First: "), NULL, 10), number);
-        count = (unsigned)strtoul(behind(head, "Pure-Count: "), NULL, 10);
-        see_batch(e, number, count, content);
-    } else {
-        see_record(e, number, content);
-    }
-    see_order(e, number, count);
-}
-
-/* One at first, and one more with each success. */
+/* Once it has returned: one request at first, and one more with each success. */
 static void begin_answer(struct sim_connection *c, void *context)
 {
     (void)c;
@@ -222,12 +108,14 @@ static void end_answer_to(struct sim_connection *c, void *context)
     static const char no[] = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
     static const char what[] = "\x16\x03\x01\x02 what?\r\n\r\n";
     struct endpoint *e = context;
-    see_request(e, sim_taken(c));
+    unsigned last = witness_request(&e->witness, sim_taken(c), !e->dead);
+    assert_in_range(last, 1, t.posted);
+    if (e->witness.times[last] == 1)
+        e->worst_ns = max_u64(e->worst_ns, sim_now_ns(sim()) - t.posted_ns[last]);
     sim_forget(c);
     e->flying--;
     e->answered += e->returned;
     const char *text = !e->dead ? yes : e->requests % 8 != 0 ? no : what;
-    e->garbage += text == what;
     sim_peer_send(c, text, strlen(text));
     if (text == what)
         sim_peer_close(c);
@@ -276,6 +164,8 @@ static void make_endpoint(unsigned number)
                                                   : PURE,
                            .dies = number == 4 || number == 13 || number == 15 || number == 17,
                            .dead = number == 15};
+    e->witness.order = e->kind == WIDE ? ORDER_NONE : e->kind == ORDERED ? ORDER_KEYS : ORDER_ALL;
+    e->witness.batched = e->kind == BATCHED;
     if (e->kind == PURE)
         return;
     const struct sim_step script[] = {SIM_EXPECT_HTTP, SIM_CALL(begin_answer, e), SIM_WAIT(ANSWER),
@@ -374,7 +264,7 @@ static void assert_the_healthy_keep_up(void)
 {
     for (unsigned i = 1; i <= SCRIPTED; i++) {
         const struct endpoint *e = &t.endpoints[i];
-        assert_true(e->dies || e->times[t.posted] > 0);
+        assert_true(e->dies || e->witness.times[t.posted] > 0);
         assert_true(e->dies || e->worst_ns < LATE_MAX);
     }
     for (unsigned i = 0; i < ARRAY_SIZE(t.tallies); i++) {
@@ -412,11 +302,10 @@ static unsigned descriptors_at_rest(void)
 #define SEGMENT_BYTES (OUTPUTS * 600) /* what a store knows of a segment: a little of each output */
 #define HEAP_NOISE    (16 * 1024)     /* bytes */
 
-/* Of all, as nothing is mapped (main). Sanitizers know no sizes: then it is 0. */
+/* In use by all but the disk; nothing is mapped (main). Sanitizers know no sizes: then it is 0. */
 static uint64_t heap_bytes(void)
 {
-    struct mallinfo2 heap = mallinfo2();
-    uint64_t bytes = heap.uordblks;
+    uint64_t bytes = mallinfo2().uordblks;
     return bytes > 0 && t.one->disk ? bytes - sim_disk_memory(t.one->disk) : bytes;
 }
 
@@ -471,7 +360,7 @@ static void end_outage(void)
     resolve(&t.endpoints[15]);
 }
 
-/* In the outage. */
+/* Tries in the outage that failed: back-off steps. */
 static uint64_t failed(const struct endpoint *e)
 {
     return e->failed + counter_read(&outlet_of(e)->report.failures_total) - e->failures;
@@ -504,6 +393,8 @@ static void restart(void (*end)(struct world_host *h))
         e->failed = failed(e);
         e->failures = 0;
     }
+    for (unsigned i = 1; i <= SCRIPTED; i++)
+        t.endpoints[i].witness.may_go_back = true;
     end(t.one);
     sim_run_for(sim(), NS_PER_S); /* endpoints forget what they had begun to answer */
     start_one();
@@ -561,8 +452,8 @@ static void everything_drains(void)
     for (unsigned i = 1; i <= SCRIPTED; i++) {
         const struct endpoint *e = &t.endpoints[i];
         for (unsigned n = 1; n <= EVENTS; n++) {
-            assert_true(e->times[n] >= 1);
-            assert_true(e->times[n] == 1 || t.lives > 1);
+            assert_true(e->witness.times[n] >= 1);
+            assert_true(e->witness.times[n] == 1 || t.lives > 1);
         }
         assert_int_equal(atomic_load(&outlet_of(e)->report.state), OUTLET_OK);
         if (e->returned)
@@ -587,13 +478,13 @@ static void go_through_an_outage(uint64_t seed, bool disk, void (*end)(struct wo
     hosts_world_close(&t.world);
 }
 
-static void in_memory(void **state)
+static void four_of_twenty_are_dead_for_hours_and_the_others_do_not_feel_it(void **state)
 {
     (void)state;
     go_through_an_outage(1, false, NULL);
 }
 
-static void on_disk(void **state)
+static void backlogs_beyond_their_queues_drain_from_the_disk(void **state)
 {
     (void)state;
     go_through_an_outage(2, true, NULL);
@@ -604,7 +495,7 @@ static void stop(struct world_host *h)
     assert_true(world_stop(h) < 6 * NS_PER_S);
 }
 
-static void with_restarts(void **state)
+static void a_host_that_ends_in_the_middle_goes_on_with_all_it_knew(void **state)
 {
     (void)state;
     static void (*const ends[])(struct world_host *) = {stop, world_kill, world_crash};
@@ -615,10 +506,10 @@ static void with_restarts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_memory),
-        cmocka_unit_test(on_disk),
-        cmocka_unit_test(with_restarts),
+        cmocka_unit_test(four_of_twenty_are_dead_for_hours_and_the_others_do_not_feel_it),
+        cmocka_unit_test(backlogs_beyond_their_queues_drain_from_the_disk),
+        cmocka_unit_test(a_host_that_ends_in_the_middle_goes_on_with_all_it_knew),
     };
-    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_MMAP_MAX, 0); /* heap_bytes */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,6 +107,27 @@ static void a_batch_has_its_numbers(void **state)
                 "\r\n");
 }
 
+/* A batch that was of one record may be of more after a restart. */
+static void batches_that_begin_alike_and_end_elsewhere_have_ids_of_their_own(void **state)
+{
+    (void)state;
+    struct wire_options o = options_of(WIRE_BATCH, "http://example.test/");
+    static const struct {
+        struct request_numbers numbers;
+        const char *id;
+    } cases[] = {
+        {{.first = 7, .count = 1}, "webhook-id: msg_a0a1a2a3a4a5a6a7_7\r\n"},
+        {{.first = 7, .count = 5}, "webhook-id: msg_a0a1a2a3a4a5a6a7_7-11\r\n"},
+        {{.first = UINT64_MAX - 1, .count = 2},
+         "webhook-id: msg_a0a1a2a3a4a5a6a7_18446744073709551614-18446744073709551615\r\n"},
+    };
+    for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *head = head_of(&o, &cases[i].numbers, "", false);
+        assert_non_null(strstr(head, cases[i].id));
+        free(head);
+    }
+}
+
 #define PURE_HEAD(length, numbers)                     \
     "POST /apps/x/records HTTP/1.1\r\n"                \
     "Host: example.test\r\n"                           \
@@ -461,6 +482,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_webhook_says_who_it_is),
         cmocka_unit_test(a_batch_has_its_numbers),
+        cmocka_unit_test(batches_that_begin_alike_and_end_elsewhere_have_ids_of_their_own),
         cmocka_unit_test(another_host_is_told_the_stream),
         cmocka_unit_test(a_new_epoch_changes_ids_and_streams_only),
         cmocka_unit_test(a_proxy_is_asked_for_the_whole_url),

@@ -51,7 +51,7 @@ static void a_batch_is_lines_of_json(void **state)
     assert_string_equal(t->noted[0].body, "{\"a\":  1}\n2\n");
     assert_int_equal(t->noted[0].first, 1);
     assert_int_equal(t->noted[0].count, 2);
-    assert_string_equal(t->noted[0].id, "msg_a0a1a2a3a4a5a6a7_1");
+    assert_string_equal(t->noted[0].id, "msg_a0a1a2a3a4a5a6a7_1-2");
     world_end(t);
 }
 
