@@ -2,6 +2,7 @@
  * that has to notice nothing.
  *
  *     test_faults [NAME [SEED]]    only rows whose names begin so; from that seed on
+ *     test_faults --table          prints what the rows prove
  */
 #include "tests/faults/sim_peer.h"
 #include "tests/faults/table.h"
@@ -333,8 +334,19 @@ static void run_table(void **state)
     assert_int_equal(wrong, 0);
 }
 
+static int print_table(void)
+{
+    for (unsigned i = 0; fault_tables[i]; i++) {
+        for (const struct fault_row *row = fault_tables[i]; row->name; row++)
+            printf("%-62s %s%s\n", row->name, row->proves, row->live ? " (live, too)" : "");
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--table") == 0)
+        return print_table();
     only = argc > 1 ? argv[1] : "";
     first_seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
     static const char *const names[] = {"transport", "replies", "policy", "TLS", "names"};
