@@ -208,6 +208,10 @@ fuzz: deps-check
 	@$(MAKE) VARIANT=fuzz fuzzers
 	@tests/checks/fuzz.sh -max_total_time=$(FUZZ_S)
 
+faults-table: deps-check
+	@$(MAKE) -s $(B)/tests/test_faults
+	@$(B)/tests/test_faults --table
+
 # The long run of the links' storms; check has a few hundred seeds of them.
 storms: deps-check
 	@$(MAKE) $(B)/tests/test_hosts_links_storm
@@ -277,6 +281,7 @@ help:
 	@echo "make check-fast the subset under a minute"
 	@echo "make bench      BENCH=wires-1,wires-4 picks, ROUNDS=5; rows in build/bench.jsonl"
 	@echo "make fuzz       every fuzzer for FUZZ_S=$(FUZZ_S) seconds"
+	@echo "make faults-table what each row of the fault table proves"
 	@echo "make storms     FIRST=$(FIRST) SEEDS=$(SEEDS): hosts with links under all faults, seed by seed"
 	@echo "make crashes    FIRST=$(FIRST) SEEDS=$(SEEDS): hosts that crash, with their disks, seed by seed"
 	@echo "make check-crash KILLS=$(KILLS) SEED= PART=kills|lossy|full|broken|backlog: killed, without power, without room"
@@ -288,7 +293,7 @@ help:
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
-.PHONY: all tests runners live fuzzers run check check-fast check-crash fuzz storms crashes format clean install deb help
+.PHONY: all tests runners live fuzzers run check check-fast faults-table check-crash fuzz storms crashes format clean install deb help
 .PHONY: deps-build deps-check deps-crash deps-bench deps-deb
 .DEFAULT_GOAL := all
 .SECONDARY:

@@ -168,11 +168,13 @@ check "format" formatted
 build_and_run release
 run_rows
 check "documentation" tests/checks/docs.sh
+[ "$mode" = fast ] || check_promises release "faults over loopback" tests/checks/faults.sh release
 [ "$mode" = fast ] || check_promises release "webhooks are verified" tests/checks/webhooks.sh release
 [ "$mode" = fast ] || KILLS=20 check_promises release "hosts are killed" tests/checks/crash.sh release kills
 if [ "$mode" = full ]; then
     check "build experiments" $make VARIANT=release bench-programs
     build_and_run asan
+    check_promises asan "faults over loopback" tests/checks/faults.sh asan
     build_and_run tsan
     check "build fuzzers (clang)" $make VARIANT=fuzz fuzzers &&
         check "fuzzers, briefly" tests/checks/fuzz.sh -seed=1 -runs=20000 -max_total_time=10

@@ -50,7 +50,7 @@ table() {
     publish_all 1
     rest 0.5
     publish_all 2
-    within 10 all_done
+    within 15 all_done
     web A /status >status.json
     tell peer check status.json A.log >/dev/null
     grep '^ok \|^FAILED ' peer.out | sed "s/^\(ok     \|FAILED \) /\1 $variant $suite, $scenario: /"

@@ -45,6 +45,7 @@ static void note(struct fault_account *a, const char *message, size_t size)
     const char *head_end = memmem(message, size, "\r\n\r\n", 4);
     const char *id = memmem(message, (size_t)(head_end - message), field, sizeof field - 1);
     a->requests++;
+    a->before_answer += !a->answered;
     if (!id)
         return;
     id += sizeof field - 1;
@@ -154,6 +155,7 @@ static void send_tickets(struct fault_player *p, unsigned times)
 
 static void put(struct fault_player *p, const struct fault_step *step)
 {
+    p->account->answered = true;
     if (step->kind == FAULT_RAW || !p->ssl) {
         keep(&p->out, step->text, step->size);
         return;

@@ -18,6 +18,8 @@
 struct fault_account {
     unsigned connections;
     unsigned requests;
+    unsigned before_answer; /* of them, those that came before anything was sent in return */
+    bool answered;
     unsigned handshakes, resumed; /* of TLS that came to their end; of them, by a session */
     unsigned ids;                 /* different ones among the requests */
     unsigned changed;             /* requests whose id had come with another body before: never right */

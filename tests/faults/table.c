@@ -39,5 +39,6 @@ void fault_options(const struct fault_row *row, struct wire_options *o)
     o->backoff_min_ns = o->backoff_max_ns = ms_or(row->backoff_ms, 1000);
     o->connection_age_ns = row->connection_age_ms * NS_PER_MS;
     o->disable_failures = row->disable_failures;
+    o->concurrency = row->concurrency;
     memset(o->epoch, 0xa5, sizeof o->epoch);
 }

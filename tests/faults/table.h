@@ -8,7 +8,7 @@
  *     [ its neighbour ] ──────────▶ 10.0.0.7: must notice nothing
  *
  * The neighbour sends a record each FAULT_NEIGHBOUR_MS from 0 on. The row's events happen from then on; its
- * first record is pushed at FAULT_FIRST_MS, the second `gap_ms` later, and it is looked at `for_ms` after the
+ * first record is pushed at FAULT_FIRST_MS, the others `gap_ms` later, and it is looked at `for_ms` after the
  * first. Failures rest for exactly `backoff_ms`, so that they can be counted. */
 #ifndef PURE_TESTS_FAULTS_TABLE_H
 #define PURE_TESTS_FAULTS_TABLE_H
@@ -23,7 +23,7 @@
 
 #define FAULT_NEIGHBOUR_MS 50
 #define FAULT_FIRST_MS     100
-#define FAULT_RECORDS      2
+#define FAULT_RECORDS      2 /* unless a row says otherwise */
 #define FAULT_EVENTS       4
 
 #define FAULT_ALWAYS UINT_MAX /* first_times */
@@ -53,7 +53,7 @@ struct fault_event {
 };
 
 struct fault_expectation {
-    unsigned delivered;   /* records, of the FAULT_RECORDS */
+    unsigned delivered;   /* records, of the row's */
     unsigned requests;    /* whole ones that came to 10.0.0.2; FAULT_ANY */
     unsigned connections; /* that it accepted; FAULT_ANY */
     unsigned failures;    /* counted, in all; FAULT_ANY */
@@ -62,6 +62,7 @@ struct fault_expectation {
     const char *says;     /* a part of the error's text; NULL: any */
     enum outlet_state state;
     unsigned lookups; /* of a.example at most; 0: any number */
+    bool alone;       /* the first answer was given to the only request that had come */
     unsigned resumed; /* TLS handshakes by a session, at least */
 };
 
@@ -73,7 +74,8 @@ struct fault_row {
     const char *url;
     enum wire_mode mode;
     unsigned progress_ms, reply_ms, total_ms, backoff_ms, connection_age_ms;
-    unsigned disable_failures;
+    unsigned disable_failures, concurrency;
+    unsigned records; /* 0: FAULT_RECORDS */
     size_t record_bytes;
     bool proxied; /* by 10.0.0.2 */
 
@@ -95,6 +97,11 @@ extern const struct fault_row *const fault_tables[];
 extern const struct fault_step fault_behaves[], fault_behaves_tls[];
 
 #define FAULT_OK "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+static inline unsigned fault_records(const struct fault_row *row)
+{
+    return row->records > 0 ? row->records : FAULT_RECORDS;
+}
 
 /* The wire's options for a row. Its texts are the row's, or static; tls and the rest are the caller's. */
 void fault_options(const struct fault_row *row, struct wire_options *options);
