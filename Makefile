@@ -49,7 +49,7 @@ endif
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 
 LIB_SRC := $(wildcard core/*.c noise/*.c tls/*.c journal/*.c uring/*.c link/*.c wire/*.c) $(filter-out host/main.c,$(wildcard host/*.c))
-SIM_SRC := $(wildcard tests/sim/*.c)
+SIM_SRC := $(wildcard tests/sim/*.c) $(filter-out %/peer.c,$(wildcard tests/faults/*.c))
 EPOLL_SRC := $(filter-out %/main.c,$(wildcard experiments/epoll/*.c))
 PATH_SRC := $(addprefix experiments/path/,path.c control.c icmp.c)
 TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
@@ -70,7 +70,7 @@ all: $(HOST) $(APPS) $(APP_HEADER)
 # --- what a fresh machine lacks ---
 
 PACKAGES_build := gcc libc6-dev liburing-dev libwolfssl-dev libsodium-dev libinih-dev libc-ares-dev zlib1g-dev
-PACKAGES_check := $(PACKAGES_build) libcmocka-dev libcjson-dev libssl-dev clang-14 libclang-rt-14-dev clang-format-14 curl openssl
+PACKAGES_check := $(PACKAGES_build) libcmocka-dev libcjson-dev libssl-dev clang-14 libclang-rt-14-dev clang-format-14 curl openssl iproute2
 PACKAGES_crash := $(PACKAGES_check) libfuse3-dev fuse3
 PACKAGES_bench := $(PACKAGES_build) wrk libenet-dev libcurl4-openssl-dev libssl-dev
 PACKAGES_deb := $(PACKAGES_build) dpkg-dev
@@ -157,8 +157,12 @@ $(B)/runners/%: $(B)/tests/runners/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) -lcjson $(LIBS) $(EXPORTS)
 
-# What tests/checks/links.sh and crash.sh need besides the host, and `path` and the host on the epoll back end.
-LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so crash)
+# What tests/checks/links.sh, wires.sh, crash.sh and faults.sh need besides the host, and `path` and the host on the epoll back end.
+LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so crash faults capture receiver proxy names)
+
+$(B)/live/faults: $(B)/tests/faults/peer.o $(SIM) $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) -lcjson -lssl -lcrypto $(LIBS)
 
 $(B)/live/%.so: $(B)/tests/live/%.o
 	@mkdir -p $(@D)
@@ -166,7 +170,7 @@ $(B)/live/%.so: $(B)/tests/live/%.o
 
 $(B)/live/%: $(B)/tests/live/%.o
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $<
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(if $(filter receiver,$(*F)),-lssl -lcrypto)
 
 # For make check-crash only: it needs libfuse3-dev.
 $(B)/tests/live/lossyfs.o: tests/live/lossyfs.c | deps-crash

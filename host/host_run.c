@@ -355,6 +355,8 @@ int host_run(struct host *h)
     if (error == 0)
         error = start_threads(h);
     if (error == 0)
+        host_tls_start(&h->tls, &front_thread(h)->loop, &front_thread(h)->log);
+    if (error == 0)
         tell_ready(h);
     while (error == 0 && !host_stopped(h)) {
         error = loop_step(&front_thread(h)->loop);

@@ -102,7 +102,7 @@ int tls_engine_fail_code(struct tls_engine *e, int code)
     case VERSION_ERROR:
     case MATCH_SUITE_ERROR:
     case UNSUPPORTED_SUITE:
-        return tls_engine_fail(e, PE_TLS_VERSION, text);
+        return tls_engine_fail(e, e->ready ? PE_TLS_RECORD : PE_TLS_VERSION, text);
     case NO_PEER_CERT:
         return tls_engine_fail(e, PE_TLS_HANDSHAKE, "the peer has no certificate");
     case WOLFSSL_ERROR_WANT_WRITE:

@@ -254,7 +254,7 @@ int delivery_error_of(const struct wire *w, const struct answer *a)
 {
     if (a->status == 410 && wire_statuses_have(&w->delivery.policy.disables, 410))
         return PE_HTTP_GONE;
-    return a->status / 100 == 3 ? PE_HTTP_REDIRECT : PE_HTTP_STATUS;
+    return a->status / 100 == 3 && a->location[0] ? PE_HTTP_REDIRECT : PE_HTTP_STATUS;
 }
 
 /* --- dead letters --- */

@@ -189,6 +189,8 @@ static char *put_webhook(const struct request *r, const struct request_numbers *
     }
     char *start = put_text(to, "webhook-id: ");
     to = put_number(put_text(start, r->id), n->first);
+    if (r->mode == WIRE_BATCH)
+        to = put_number(put_text(to, "-"), n->first + n->count - 1);
     struct span id = span_of(start, (size_t)(to - start));
     to = put_line(to, "\r\nwebhook-timestamp: ", n->wall_s);
     if (r->signer.count > 0) {

@@ -155,6 +155,7 @@ build_and_run() {
     check "$1: the process" tests/checks/process.sh "$1"
     check "$1: the front by TLS" tests/checks/https.sh "$1"
     [ "$mode" = fast ] || check_promises "$1" "links between processes" tests/checks/links.sh "$1"
+    [ "$mode" = fast ] || check_promises "$1" "wires between processes" tests/checks/wires.sh "$1"
 }
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-strict_string_checks=1}

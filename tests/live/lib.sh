@@ -76,7 +76,7 @@ expect() {
 
 # --- processes ---
 
-declare -A pid=() url=() public=() inside=() with=() program=() control=()
+declare -A pid=() url=() public=() inside=() with=() program=() control=() token=()
 
 # $1: NAME of a host or a helper: ended at once.
 slay() {
@@ -232,7 +232,8 @@ http() {
     code=000 reply=''
     if [ -n "${inside[$1]:-}" ]; then
         # shellcheck disable=SC2086
-        reply=$(${inside[$1]} curl -s -m 30 -w '\n%{http_code}' ${3:+-H "Content-Type: $type" --data-binary @-} \
+        reply=$(${inside[$1]} curl -s -m 30 -w '\n%{http_code}' ${token[$1]:+-H "Authorization: Bearer ${token[$1]}"} \
+            ${3:+-H "Content-Type: $type" --data-binary @-} \
             "${url[$1]}$2" <<<"$3")
         code=${reply##*$'\n'}
         reply=${reply%$'\n'*}

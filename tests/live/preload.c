@@ -30,6 +30,15 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     return error;
 }
 
+time_t time(time_t *now)
+{
+    struct timespec precise;
+    clock_gettime(CLOCK_REALTIME, &precise);
+    if (now)
+        *now = precise.tv_sec;
+    return precise.tv_sec;
+}
+
 static bool has_segments(const struct msghdr *message)
 {
     struct msghdr *m = (struct msghdr *)message; /* CMSG_NXTHDR takes no const */

@@ -67,6 +67,8 @@ static void add_extensions(X509 *x, X509 *issuer, const struct test_certificate_
         add(x, issuer, NID_ext_key_usage, o->purpose ? o->purpose : "serverAuth,clientAuth");
     if (o->names)
         add(x, issuer, NID_subject_alt_name, o->names);
+    if (o->authority)
+        add(x, issuer, NID_info_access, o->authority);
     if (o->critical)
         add_unknown(x, o->critical);
 }

@@ -17,6 +17,7 @@ struct test_certificate_options {
     const struct test_certificate *issuer; /* NULL: itself */
     const char *purpose;                   /* extendedKeyUsage; NULL: serverAuth,clientAuth; not for CAs */
     int64_t not_before_s, not_after_s;     /* 0: as above */
+    const char *authority;                 /* authorityInfoAccess, "caIssuers;URI:http://…"; NULL: none */
     const char *critical;                  /* OID of a critical extension that nobody knows; NULL: none */
 };
 

@@ -479,6 +479,17 @@ struct sim_disk *sim_disk_new(struct sim *sim)
     return disk;
 }
 
+uint64_t sim_disk_memory(const struct sim_disk *disk)
+{
+    uint64_t bytes = 0;
+    for (const struct inode *inode = disk->inodes; inode; inode = inode->next) {
+        bytes += sizeof *inode + inode->now.room + inode->safe.room;
+        for (const struct change *change = inode->first; change; change = change->next)
+            bytes += sizeof *change + change->size;
+    }
+    return bytes;
+}
+
 void disks_free(struct sim *sim)
 {
     while (sim->disks) {

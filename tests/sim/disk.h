@@ -59,6 +59,7 @@ extern const struct sim_disk_policy
 
 struct sim_disk *sim_disk_new(struct sim *sim); /* the world's: freed with it */
 void sim_disk_set(struct sim_disk *disk, const struct sim_disk_policy *policy); /* from now on */
+uint64_t sim_disk_memory(const struct sim_disk *disk); /* bytes allocated for what its files hold */
 struct files *sim_disk_files(struct sim_disk *disk);
 /* The files of this host's ios are this disk's: those of any other are a mistake from now on. */
 void sim_host_disk(struct sim *sim, const char *host, struct sim_disk *disk);

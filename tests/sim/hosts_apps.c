@@ -21,15 +21,32 @@ static void leave(void *state)
 static const char *const src_outputs[] = {"out", "cloud", "log", "next", "d1", "d2", "d3",
                                           "d4",  "d5",    "d6",  "d7",   "d8", NULL};
 
-static int src_event(void *state, struct pure_turn *turn, const struct pure_event *event)
+static int send_to_all(struct pure_turn *turn, const struct pure_event *event, const char *const *outputs)
 {
-    (void)state;
-    for (uint32_t i = 0; src_outputs[i]; i++) {
+    for (uint32_t i = 0; outputs[i]; i++) {
         int failed = pure_send(turn, i, event->data, event->size);
         if (failed)
             return failed;
     }
     return 0;
+}
+
+static int src_event(void *state, struct pure_turn *turn, const struct pure_event *event)
+{
+    (void)state;
+    return send_to_all(turn, event, src_outputs);
+}
+
+/* --- fan --- */
+
+static const char *const fan_outputs[] = {"o1",  "o2",  "o3",  "o4",  "o5",  "o6",  "o7",
+                                          "o8",  "o9",  "o10", "o11", "o12", "o13", "o14",
+                                          "o15", "o16", "o17", "o18", "o19", "o20", NULL};
+
+static int fan_event(void *state, struct pure_turn *turn, const struct pure_event *event)
+{
+    (void)state;
+    return send_to_all(turn, event, fan_outputs);
 }
 
 /* --- dst, hub, bad and frail: what they note lies in the test, not in a state that could be put back. They
@@ -52,7 +69,7 @@ static uint64_t number_of(const struct pure_event *event)
 {
     char text[24];
     snprintf(text, sizeof text, "%.*s", (int)event->size, (const char *)event->data);
-    return strtoull(text, NULL, 10);
+    return strtoull(text[0] == '{' ? text + strcspn(text, "0123456789") : text, NULL, 10);
 }
 
 static void note_start(struct tally *t, uint64_t number)
@@ -164,12 +181,7 @@ static int ledger_event(void *state, struct pure_turn *turn, const struct pure_e
     l->hash = ledger_hash(l->hash, number);
     l->last = number;
     l->count++;
-    for (uint32_t i = 0; ledger_outputs[i]; i++) {
-        int failed = pure_send(turn, i, event->data, event->size);
-        if (failed)
-            return failed;
-    }
-    return 0;
+    return send_to_all(turn, event, ledger_outputs);
 }
 
 static int ledger_snapshot(void *state, struct pure_sink *sink)
@@ -241,6 +253,8 @@ static const struct {
 } apps[] = {
     {"/sim/src",
      {.abi = PURE_APP_ABI, .outputs = src_outputs, .open = take_any, .event = src_event, .close = leave}},
+    {"/sim/fan",
+     {.abi = PURE_APP_ABI, .outputs = fan_outputs, .open = take_any, .event = fan_event, .close = leave}},
     {"/sim/dst",
      {.abi = PURE_APP_ABI, .outputs = no_outputs, .open = dst_open, .event = dst_event, .close = leave}},
     {"/sim/hub",

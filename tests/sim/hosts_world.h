@@ -10,7 +10,10 @@
  *
  *     /sim/src     sends the data of each event to each of its outputs: out, cloud, log, next, d1 … d8
  *
- *     /sim/dst     notes the number that each event's data begins with in a tally (below)
+ *     /sim/fan     sends the data of each event to each of its outputs: o1 … o20
+ *
+ *     /sim/dst     notes the number that each event's data begins with (of an object: the first in it) in a
+ *                  tally (below)
  *
  *     /sim/hub     as src, and notes where its numbers start anew, and how far it came
  *

@@ -292,6 +292,7 @@ struct end *network_connect(struct sim *sim, struct sim_host *from, const struct
 {
     struct connection *c = sim_allocate(sizeof *c);
     struct sim_host *host = sim_host_of(sim, to);
+    host->connects++;
     c->to = *to;
     c->syn.happen = syn_arrives;
     c->next = sim->connections;
@@ -305,6 +306,12 @@ struct end *network_connect(struct sim *sim, struct sim_host *from, const struct
     struct sim_link link = sim_link_between(sim, from, host);
     event_set(sim, &c->syn, sim->now_ns + one_way_ns(sim, &link));
     return client;
+}
+
+uint64_t sim_connects(struct sim *sim, const char *host)
+{
+    struct sockaddr_storage address = sim_parse_host(host);
+    return sim_host_of(sim, &address)->connects;
 }
 
 void network_free(struct sim *sim)

@@ -21,6 +21,7 @@ struct sim_connection {
     struct bytes unsent;
     enum leaving leaving; /* once all is sent */
     bool connected, stopped, discarding, ended, waiting, running;
+    bool forgets; /* keeps no bytes once it is closed */
     int error;
     struct event timer; /* of a WAIT */
     struct sim_connection *next;
@@ -45,6 +46,11 @@ static void leave(struct sim_connection *c, void (*way)(struct end *end))
     if (!end)
         return;
     c->end = NULL;
+    if (c->forgets) {
+        bytes_free(&c->received);
+        bytes_free(&c->unsent);
+        c->taken_start = c->taken_end = 0;
+    }
     way(end);
 }
 
@@ -331,6 +337,16 @@ struct span sim_taken(const struct sim_connection *c)
 {
     return c->received.data ? span_of(c->received.data + c->taken_start, c->taken_end - c->taken_start)
                             : span_of(NULL, 0);
+}
+
+void sim_forget(struct sim_connection *c)
+{
+    size_t left = c->received.end - c->taken_end;
+    if (c->taken_end > 0)
+        memmove(c->received.data, c->received.data + c->taken_end, left);
+    c->received.end = left;
+    c->taken_start = c->taken_end = 0;
+    c->forgets = true;
 }
 
 struct sim *sim_of(const struct sim_connection *c)

@@ -110,6 +110,8 @@ unsigned sim_open_descriptors(const struct sim *sim);
 void sim_lack_family(struct sim *sim, int family);
 /* What becomes of a descriptor when its process is killed; the ios that used it are disposed of already. */
 void sim_close_descriptor(struct sim *sim, int fd);
+/* Connections to any port of that host that were begun, refused and lost ones among them. */
+uint64_t sim_connects(struct sim *sim, const char *host);
 /* Connections that wait in the backlog of the listener at `endpoint`. */
 unsigned sim_backlog(struct sim *sim, const char *endpoint);
 
@@ -272,6 +274,9 @@ struct span sim_received(const struct sim_connection *c);    /* all bytes so far
 uint64_t sim_received_bytes(const struct sim_connection *c); /* their number, with those discarded */
 struct span sim_taken(const struct sim_connection *c);       /* the message the last EXPECT took */
 struct sim *sim_of(const struct sim_connection *c);
+/* For long runs: forgets the bytes that were taken, and all once the connection is closed. sim_taken and
+ * sim_received are of what is left. */
+void sim_forget(struct sim_connection *c);
 
 /* From a CALL, or from the test between runs. */
 void sim_peer_send(struct sim_connection *c, const void *bytes, size_t size); /* copied; any size */

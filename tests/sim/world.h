@@ -56,6 +56,7 @@ struct descriptor {
 struct sim_host {
     struct sockaddr_storage address; /* port 0 */
     bool silent;
+    uint64_t connects;      /* to it, begun */
     int segmentation_error; /* what sends of several segments fail with; 0: they do not */
     uint16_t next_port;     /* ephemeral, of its datagram sockets */
     struct sim_disk *disk;  /* that its files are on; NULL: any */

@@ -1,5 +1,6 @@
 /* The resolver: real helper threads, a lookup that the test holds back by name, a loop whose clock is a
  * variable. The test's thread waits only for the helpers' notices, never for time. */
+#include "core/backoff.h"
 #include "core/error.h"
 #include "uring/dns.h"
 
@@ -475,6 +476,75 @@ static void a_failure_is_remembered_for_a_moment(void **state)
     }
 }
 
+/* --- twenty wires, each with its own back-off, whose name is dead --- */
+
+#define WIRES       20
+#define PROGRESS_NS (10 * NS_PER_S) /* after so long a wire gives a lookup up */
+
+struct dead_wire {
+    struct asker asker;
+    struct backoff backoff;
+    uint64_t due_ns;
+};
+
+static void make_dead_wires(struct bench *b, struct dead_wire wires[WIRES])
+{
+    for (unsigned i = 0; i < WIRES; i++) {
+        backoff_init(&wires[i].backoff, 100 * NS_PER_MS, 60 * NS_PER_S, i);
+        wires[i].due_ns = b->io.now_ns;
+    }
+}
+
+static struct dead_wire *first_due(struct dead_wire wires[WIRES])
+{
+    struct dead_wire *first = wires;
+    for (unsigned i = 1; i < WIRES; i++) {
+        if (wires[i].due_ns < first->due_ns)
+            first = &wires[i];
+    }
+    return first;
+}
+
+static void a_dead_name_is_looked_up_once_a_step_and_once_a_second_by_all_wires(void **state)
+{
+    struct bench *b = *state;
+    static struct dead_wire wires[WIRES];
+    uint64_t looked_up_ns = 0;
+    unsigned steps = 0;
+    make_dead_wires(b, wires);
+    for (uint64_t end_ns = b->io.now_ns + 900 * NS_PER_S; b->io.now_ns < end_ns; steps++) {
+        struct dead_wire *wire = first_due(wires);
+        unsigned before = calls();
+        advance(b, wire->due_ns - b->io.now_ns);
+        ask(b, &wire->asker, "missing.test", 80);
+        await(b, &wire->asker);
+        wire->due_ns = b->io.now_ns + backoff_next(&wire->backoff);
+        if (calls() == before)
+            continue;
+        assert_int_equal(calls(), before + 1);
+        assert_true(looked_up_ns == 0 || b->io.now_ns - looked_up_ns >= DNS_FAILED_NS);
+        looked_up_ns = b->io.now_ns;
+    }
+    assert_true(steps > 2 * WIRES && calls() < steps - steps / 4);
+}
+
+static void a_name_that_hangs_is_looked_up_once_however_often_wires_give_up(void **state)
+{
+    struct bench *b = *state;
+    static struct dead_wire wires[WIRES];
+    make_dead_wires(b, wires);
+    for (unsigned step = 0; step < 10; step++) {
+        for (unsigned i = 0; i < WIRES; i++)
+            ask(b, &wires[i].asker, "hang.test", 80);
+        advance(b, PROGRESS_NS);
+        for (unsigned i = 0; i < WIRES; i++)
+            b->resolver->cancel(b->resolver, &wires[i].asker.request);
+        advance(b, backoff_next(&wires[0].backoff));
+    }
+    assert_int_equal(dns_threads(b->dns), 1);
+    await_calls(1);
+}
+
 static void doubted_addresses_are_looked_up_again_but_in_no_storm(void **state)
 {
     struct bench *b = *state;
@@ -598,6 +668,8 @@ int main(void)
         WITH_BENCH(a_request_may_be_looked_up_again_from_its_answer),
         WITH_BENCH(an_answer_is_given_again_while_it_is_valid_whoever_asks),
         WITH_BENCH(a_failure_is_remembered_for_a_moment),
+        WITH_BENCH(a_dead_name_is_looked_up_once_a_step_and_once_a_second_by_all_wires),
+        WITH_BENCH(a_name_that_hangs_is_looked_up_once_however_often_wires_give_up),
         WITH_BENCH(doubted_addresses_are_looked_up_again_but_in_no_storm),
         WITH_BENCH(what_is_known_is_given_while_a_new_lookup_hangs),
         WITH_BENCH(more_names_than_can_be_remembered_are_still_looked_up),

@@ -102,7 +102,7 @@ static void a_batch_has_its_numbers(void **state)
                 "Content-Encoding: gzip\r\n"
                 "Pure-First: 7\r\n"
                 "Pure-Count: 2\r\n"
-                "webhook-id: msg_a0a1a2a3a4a5a6a7_7\r\n"
+                "webhook-id: msg_a0a1a2a3a4a5a6a7_7-8\r\n"
                 "webhook-timestamp: 1700000000\r\n"
                 "\r\n");
 }
