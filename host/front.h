@@ -5,6 +5,7 @@
  *     front_listen.c       accepts, plain and by TLS
  *     front_greet.c        TLS handshakes
  *     front_client.c       one connection: input, the order of replies, deadlines, its end
+ *     front_exchange.c     its requests that are not answered yet
  *     front_request.c      from a head to a request: what is wanted, by whom, how the body comes
  *     front_routes.c       which resource, which app; the answers that are texts
  *     front_body.c         bodies into inboxes: events, lines, records

@@ -8,7 +8,6 @@
 #include "host/front_reply.h"
 #include "host/front_request.h"
 #include "host/front_sealed.h"
-#include "host/front_watch.h"
 
 #define PROGRESS_NS (10 * NS_PER_S) /* a client that takes no byte of its replies for so long is closed */
 #define LINGER_NS   (2 * NS_PER_S)
@@ -22,18 +21,6 @@ static struct client *client_of(struct stream *s)
 static bool sending(const struct client *c)
 {
     return c->secure.engine ? secure_sending(&c->secure) : stream_sending(&c->secure.stream);
-}
-
-static bool ready(const struct exchange *x)
-{
-    return !x->receiving && x->runs == 0;
-}
-
-/* The front's task is to look at it. */
-static void want(struct client *c)
-{
-    if (!c->closing)
-        front_want(c->front, c);
 }
 
 /* --- deadlines --- */
@@ -129,164 +116,6 @@ static void clock_request(struct client *c)
     arm(c);
 }
 
-/* --- exchanges --- */
-
-struct exchange *client_add_exchange(struct client *c)
-{
-    assert(client_unanswered(c) < FRONT_PIPELINE);
-    struct exchange *x = client_exchange(c, c->end++);
-    *x = (struct exchange){.receiving = true};
-    c->reading = READING_BODY;
-    c->body.framing = (struct http_body){.framing = HTTP_NO_BODY};
-    c->body.sink = SINK_DISCARD;
-    c->body.received = 0;
-    return x;
-}
-
-void client_awaits(struct client *c, struct front_app *app)
-{
-    struct exchange *x = client_last(c);
-    x->runs++;
-    x->app = app;
-    waiters_add(&app->waiters, (struct waiter){c->index, c->generation, c->end - 1});
-    front_touch(c->front, app);
-    front_watch_begin(c->front);
-}
-
-void client_awaits_dead(struct client *c, struct front_app *app)
-{
-    struct exchange *x = client_last(c);
-    x->runs++;
-    x->app = app;
-    app->dead_waiter = (struct waiter){c->index, c->generation, c->end - 1};
-    app->dead_awaited = true;
-    front_watch_begin(c->front);
-}
-
-/* The last exchange if it can still be changed: its reply is not written yet. */
-static struct exchange *open_exchange(struct client *c)
-{
-    return c->first != c->end ? client_last(c) : NULL;
-}
-
-static void body_is_in(struct client *c, struct exchange *x)
-{
-    if (x->receiving)
-        x->since_ns = c->front->loop->now_ns;
-    x->receiving = false;
-}
-
-static void answer(struct client *c, uint16_t status, const char *text)
-{
-    struct exchange *x = open_exchange(c);
-    if (!x || !x->receiving)
-        return; /* answered before */
-    x->status = status;
-    x->refused = text;
-    body_is_in(c, x);
-    x->expects = false;
-    want(c);
-}
-
-void client_finish(struct client *c)
-{
-    struct exchange *x = open_exchange(c);
-    if (x) {
-        body_is_in(c, x);
-        x->expects = false;
-        x->close = true;
-    }
-    c->reading = READING_NOTHING;
-    c->request_ns = NEVER;
-    c->lingers = true;
-    front_body_release(c);
-    want(c);
-}
-
-void client_refuse(struct client *c, uint16_t status, const char *text)
-{
-    answer(c, status, text);
-    client_finish(c);
-}
-
-void client_refuse_surplus(struct client *c)
-{
-    c->front->counters.refused++;
-    client_refuse(c, 503, "too many connections");
-}
-
-void client_decline(struct client *c, uint16_t status, const char *text)
-{
-    const struct http_body *framing = &c->body.framing;
-    bool unsure = client_last(c)->expects;
-    bool too_much = framing->framing == HTTP_SIZED && framing->left > FRONT_DISCARD_BYTES;
-    if (unsure || too_much) {
-        client_refuse(c, status, text);
-        return;
-    }
-    answer(c, status, text);
-    front_body_release(c);
-    c->body.sink = SINK_DISCARD;
-    c->body.received = 0;
-}
-
-static void show(struct client *c, struct exchange *x, struct span text)
-{
-    x->error = front_keep(c->front, &x->text, &x->text_room, text.size + 1);
-    if (x->error < 0)
-        return;
-    if (text.size > 0)
-        memcpy(x->text, text.data, text.size);
-    x->text_size = (uint32_t)text.size;
-    bool json = text.size > 0 && (text.data[0] == '{' || text.data[0] == '[');
-    x->type = json ? "application/json" : "text/plain; charset=utf-8";
-}
-
-/* Whether nobody waits for a result of the exchange any more. */
-static bool given_up(struct client *c, uint32_t exchange)
-{
-    return exchange - c->first >= client_unanswered(c) || client_exchange(c, exchange)->runs == 0;
-}
-
-void client_result(struct client *c, uint32_t exchange, const struct run_result *result)
-{
-    struct exchange *x = client_exchange(c, exchange);
-    if (given_up(c, exchange))
-        return;
-    x->runs--;
-    if (result->error < 0 && x->error == 0)
-        x->error = result->error;
-    if ((x->kind == EXCHANGE_SHOW || x->kind == EXCHANGE_DEAD) && result->error == 0)
-        show(c, x, result->text);
-    x->stored = result->stored;
-    x->stored_known = true;
-    if (ready(x) && exchange == c->first)
-        want(c);
-}
-
-void client_dead_result(struct client *c, uint32_t exchange, const struct run_result *result, const char *why)
-{
-    if (!given_up(c, exchange))
-        client_exchange(c, exchange)->refused = why;
-    client_result(c, exchange, result);
-}
-
-void client_give_up(struct client *c, struct exchange *x)
-{
-    static const char *const texts[] = {
-        [EXCHANGE_EVENTS] = "the app has not answered in time: the event is not stored yet, but may still be",
-        [EXCHANGE_RECORDS] = "the app has not answered in time: more may be stored still",
-        [EXCHANGE_SHOW] = "the app has not shown its state in time",
-        [EXCHANGE_DEAD] = "the app has not answered in time: what was asked for may still be done",
-    };
-    x->runs = 0;
-    if (x->status == 0 && x->error == 0) {
-        x->status = x->kind == EXCHANGE_EVENTS || x->kind == EXCHANGE_DEAD ? 504 : 503;
-        x->refused = texts[x->kind];
-    }
-    want(c);
-}
-
 /* --- output --- */
 
 static void drop_text(struct client *c)
@@ -313,10 +142,10 @@ static void write_ready(struct client *c)
             front_reply_continue(c);
             x->expects = false;
         }
-        if (!ready(x))
+        if (!exchange_ready(x))
             break;
         if (x->route != ROUTE_NONE && !front_reply_text(c->front, x)) {
-            want(c);
+            client_want(c);
             break;
         }
         close_if_stopping(c, x);
@@ -341,7 +170,7 @@ static void send_ready(struct client *c)
 static bool has_work(const struct client *c)
 {
     const struct exchange *x = &c->exchanges[c->first % FRONT_PIPELINE];
-    return (c->first != c->end && (ready(x) || x->expects)) || c->paused || c->peer_ended ||
+    return (c->first != c->end && (exchange_ready(x) || x->expects)) || c->paused || c->peer_ended ||
            c->reading == READING_NOTHING;
 }
 
@@ -355,7 +184,7 @@ static void sent(struct stream *s, size_t size, bool all)
     drop_text(c);
     c->idle_ns = c->front->loop->now_ns + c->front->config->idle_ns;
     if (has_work(c))
-        want(c);
+        client_want(c);
     arm(c);
 }
 
@@ -365,12 +194,12 @@ static void end_of_request(struct client *c)
 {
     struct exchange *x = client_last(c);
     c->front->counters.whole_requests++;
-    body_is_in(c, x);
+    client_body_is_in(c, x);
     front_body_release(c);
     c->request_ns = NEVER;
     c->reading = x->close ? READING_NOTHING : READING_HEAD;
-    if (open_exchange(c) && ready(client_exchange(c, c->first)))
-        want(c);
+    if (client_open_exchange(c) && exchange_ready(client_exchange(c, c->first)))
+        client_want(c);
 }
 
 /* Takes bytes of the body; returns how many. */
@@ -399,7 +228,7 @@ static size_t take_head(struct client *c, struct span bytes)
     }
     front_request_begin(c);
     if (client_last(c)->expects)
-        want(c);
+        client_want(c);
     const struct http_body *body = &c->body.framing;
     bool empty = body->framing == HTTP_NO_BODY || (body->framing == HTTP_SIZED && body->left == 0);
     if (c->reading == READING_BODY && empty)
@@ -552,7 +381,7 @@ static void ended(struct stream *s)
     }
     if (!c->paused)
         settle_input(c);
-    want(c);
+    client_want(c);
 }
 
 static void failed(struct stream *s, int error)
@@ -607,7 +436,7 @@ void client_stop(struct client *c)
     if (c->first == c->end && c->reading == READING_HEAD && !sending(c))
         leave(c);
     else
-        want(c);
+        client_want(c);
     arm(c);
 }
 

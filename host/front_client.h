@@ -136,6 +136,31 @@ static inline struct exchange *client_last(struct client *c)
     return client_exchange(c, c->end - 1);
 }
 
+static inline bool exchange_ready(const struct exchange *x)
+{
+    return !x->receiving && x->runs == 0;
+}
+
+/* The last exchange if it can still be changed: its reply is not written yet. */
+static inline struct exchange *client_open_exchange(struct client *c)
+{
+    return c->first != c->end ? client_last(c) : NULL;
+}
+
+static inline void client_body_is_in(struct client *c, struct exchange *x)
+{
+    if (x->receiving)
+        x->since_ns = c->front->loop->now_ns;
+    x->receiving = false;
+}
+
+/* The front's task is to look at it. */
+static inline void client_want(struct client *c)
+{
+    if (!c->closing)
+        front_want(c->front, c);
+}
+
 /* Takes a descriptor that was accepted. `surplus`: over the limit. It may ask once, soon, for the host's
  * health, status or metrics; else it is told 503 (client_refuse_surplus). `secured`: it speaks TLS. */
 void client_open(struct client *c, int fd, bool surplus, bool secured);

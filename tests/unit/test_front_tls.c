@@ -424,6 +424,27 @@ static void handshakes_leave_room_for_others(void **state)
     front_world_close(&w);
 }
 
+static void who_is_greeted_makes_room_for_the_next(void **state)
+{
+    (void)state;
+    struct config config = {.connections = 8};
+    struct front_world w;
+    struct tls_client c[7];
+    open_secured(&w, 1, &config);
+    for (unsigned i = 0; i < 7; i++) {
+        client_connect(&c[i], &w, usual);
+        sim_run_for(w.sim, 5 * NS_PER_MS);
+    }
+    assert_int_equal(sim_backlog(w.sim, WORLD_SECURED), 1);
+    client_settle(&c[0]);
+    assert_true(c[0].end.ready);
+    client_settle(&c[6]);
+    assert_true(c[6].end.ready);
+    for (unsigned i = 0; i < 7; i++)
+        client_forget(&c[i]);
+    front_world_close(&w);
+}
+
 static void a_storm_of_connections_is_bounded_and_passes(void **state)
 {
     (void)state;
@@ -645,6 +666,7 @@ int main(void)
         cmocka_unit_test(a_handshake_has_ten_seconds_or_the_time_of_a_request),
         cmocka_unit_test(what_is_not_tls_is_closed_and_said_once_a_minute),
         cmocka_unit_test(handshakes_leave_room_for_others),
+        cmocka_unit_test(who_is_greeted_makes_room_for_the_next),
         cmocka_unit_test(a_storm_of_connections_is_bounded_and_passes),
         cmocka_unit_test(one_connection_too_many_may_ask_how_the_host_is),
         cmocka_unit_test(with_a_ca_only_its_clients_may_come),
