@@ -80,7 +80,7 @@ host_with() {
     { host_section A; "$@"; } >A.conf
 }
 
-# send APP RECORD
+# send APP RECORD, or several, a line each
 send() {
     http A "/apps/$1/events/e" "$2"
     [ "$code" = 200 ] || failed "the app $1 does not take an event: $code $reply"
@@ -416,8 +416,11 @@ captured_apps() {
 
 # One capture for each app, so that the search is shown to find what there is.
 no_plaintext_in_tls() {
-    local app i markers=(quokka-record wombat-token okapi- x-lemur potoroo- /quokka 'webhook-id: msg_'
+    local app i records='' markers=(quokka-record wombat-token okapi- x-lemur potoroo- /quokka 'webhook-id: msg_'
         'webhook-signature: v1,' ' HTTP/1.1' 'HTTP/1.1 204' pure-host application/json)
+    for ((i = 0; i < 50; i++)); do
+        records+="{\"tapir\":\"potoroo-$i\",\"text\":\"quokka-record-$i\"}"$'\n'
+    done
     two_networks
     own_names '10.99.0.2 hook.test'
     far_server clear 8080
@@ -427,9 +430,7 @@ no_plaintext_in_tls() {
     start A
     for app in clear only12 only13; do
         capture seen_$app
-        for ((i = 0; i < 50; i++)); do
-            send $app "{\"tapir\":\"potoroo-$i\",\"text\":\"quokka-record-$i\"}"
-        done
+        send $app "$records"
         within 10 seen $app 'quokka-record-49' || failed "$app: not all records come"
         captured seen_$app
     done
