@@ -102,7 +102,7 @@ static void print_security(SSL *ssl, char *line, size_t room)
 /* One line, and in one piece: others write theirs. */
 static void print_request(struct client *c, size_t size)
 {
-    char security[400];
+    char security[800];
     print_security(c->ssl, security, sizeof security);
     flockfile(stdout);
     for (size_t i = 0; i < size; i++) {
