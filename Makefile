@@ -204,6 +204,9 @@ check: deps-check
 check-fast: deps-check
 	@MAKE='$(MAKE)' tests/checks/check.sh fast
 
+check-sanitizers: deps-check
+	@MAKE='$(MAKE)' tests/checks/check.sh sanitizers
+
 fuzz: deps-check
 	@$(MAKE) VARIANT=fuzz fuzzers
 	@tests/checks/fuzz.sh -max_total_time=$(FUZZ_S)
@@ -279,6 +282,7 @@ help:
 	@echo "make run        builds, and runs docs/examples/demo.conf in the foreground"
 	@echo "make check      all tests in all variants, formatting, include directions: N passed, N failed"
 	@echo "make check-fast the subset under a minute"
+	@echo "make check-sanitizers all tests and processes with sanitizers, the long ones too"
 	@echo "make bench      BENCH=wires-1,wires-4 picks, ROUNDS=5; rows in build/bench.jsonl"
 	@echo "make fuzz       every fuzzer for FUZZ_S=$(FUZZ_S) seconds"
 	@echo "make faults-table what each row of the fault table proves"
@@ -293,7 +297,7 @@ help:
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
-.PHONY: all tests runners live fuzzers run check check-fast faults-table check-crash fuzz storms crashes format clean install deb help
+.PHONY: all tests runners live fuzzers run check check-fast check-sanitizers faults-table check-crash fuzz storms crashes format clean install deb help
 .PHONY: deps-build deps-check deps-crash deps-bench deps-deb
 .DEFAULT_GOAL := all
 .SECONDARY:

@@ -238,7 +238,7 @@ static const char *certificate_state(const struct front *front)
 
 static void write_front(struct text *t, const struct front *front)
 {
-    const struct config *c = front->config;
+    const struct config *c = front->registry->config;
     text_format(t, ",\"front\":{");
     if (c->http) {
         text_format(t, "\"http\":");

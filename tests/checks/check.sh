@@ -1,8 +1,11 @@
 #!/bin/bash
-# `make check` (full) and `make check-fast` (fast). Each check and each cmocka test counts as one; a program
-# that dies counts as failed. The last line is "N passed, N failed". Logs are in build/check/.
+# `make check` (full), `make check-fast` (fast) and `make check-sanitizers` (sanitizers). Each check and each
+# cmocka test counts as one; a program that dies counts as failed. The last line is "N passed, N failed". Logs
+# are in build/check/.
 set -u
-mode=${1:?full or fast}
+mode=${1:?full, fast or sanitizers}
+# Worlds of many seeds or many hours: as released in the full mode, with sanitizers in a mode of their own.
+long='_(storm|credit|paths|restarts|outage)\.c$'
 make=${MAKE:-make}
 logs=build/check
 passed=0
@@ -65,10 +68,10 @@ count_program() {
 tests_of() {
     if [ "$1" = tsan ]; then
         grep -lE 'pthread_' tests/unit/test_*.c
-    elif [ "$mode" = fast ]; then
-        ls tests/unit/test_*.c | grep -vE '_(storm|credit|paths|restarts)\.c$'
-    else
+    elif [ "$mode" = sanitizers ] || [ "$mode $1" = "full release" ]; then
         ls tests/unit/test_*.c
+    else
+        ls tests/unit/test_*.c | grep -vE "$long"
     fi
 }
 
@@ -154,32 +157,47 @@ build_and_run() {
     run_tests "$1"
     check "$1: the process" tests/checks/process.sh "$1"
     check "$1: the front by TLS" tests/checks/https.sh "$1"
-    [ "$mode" = fast ] || check_promises "$1" "links between processes" tests/checks/links.sh "$1"
-    [ "$mode" = fast ] || check_promises "$1" "wires between processes" tests/checks/wires.sh "$1"
+}
+
+# Several processes and the real kernel.
+between_processes() {
+    check_promises "$1" "links between processes" tests/checks/links.sh "$1"
+    check_promises "$1" "wires between processes" tests/checks/wires.sh "$1"
+    [ "$1" = tsan ] || check_promises "$1" "faults over loopback" tests/checks/faults.sh "$1"
 }
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-strict_string_checks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 
+finish() {
+    [ "$skipped" -eq 0 ] || echo "$skipped skipped"
+    echo "$passed passed, $failed failed"
+    [ "$failed" -eq 0 ]
+    exit
+}
+
+if [ "$mode" = sanitizers ]; then
+    for variant in asan tsan; do
+        build_and_run "$variant"
+        between_processes "$variant"
+    done
+    finish
+fi
 check "includes: self-test" tests/checks/includes.sh --self-test
 check "includes" tests/checks/includes.sh
 check "format" formatted
 build_and_run release
 run_rows
 check "documentation" tests/checks/docs.sh
-[ "$mode" = fast ] || check_promises release "faults over loopback" tests/checks/faults.sh release
-[ "$mode" = fast ] || check_promises release "webhooks are verified" tests/checks/webhooks.sh release
-[ "$mode" = fast ] || KILLS=20 check_promises release "hosts are killed" tests/checks/crash.sh release kills
 if [ "$mode" = full ]; then
+    between_processes release
+    check_promises release "webhooks are verified" tests/checks/webhooks.sh release
+    KILLS=20 check_promises release "hosts are killed" tests/checks/crash.sh release kills
     check "build experiments" $make VARIANT=release bench-programs
     build_and_run asan
-    check_promises asan "faults over loopback" tests/checks/faults.sh asan
     build_and_run tsan
     check "build fuzzers (clang)" $make VARIANT=fuzz fuzzers &&
         check "fuzzers, briefly" tests/checks/fuzz.sh -seed=1 -runs=20000 -max_total_time=10
 fi
-
-[ "$skipped" -eq 0 ] || echo "$skipped skipped"
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish
