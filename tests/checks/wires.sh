@@ -545,9 +545,11 @@ names_change() {
 }
 
 make_pki
-# The long ones first. Under the sanitizers only those in which much of the product runs.
+# The long ones first. Under the sanitizers only those in which much of the product runs. ThreadSanitizer does not see
+# io_uring close a descriptor: for it a file that then gets the same number, on another thread, is used in a race.
 scenarios=("$@")
-[ $# -gt 0 ] || scenarios=(renewed names_change many refused interop)
+[ $# -gt 0 ] || scenarios=(names_change many refused interop)
+[ $# -gt 0 ] || [ "$variant" = tsan ] || scenarios=(renewed "${scenarios[@]}")
 [ $# -gt 0 ] || [ "$variant" != release ] || scenarios+=(proxied dead_ends no_plaintext_in_tls no_plaintext_in_sealed dead_address)
 for i in "${!scenarios[@]}"; do
     [ "$(jobs -pr | wc -l)" -lt 8 ] || wait -n
