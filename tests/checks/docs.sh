@@ -1,7 +1,7 @@
 #!/bin/bash
 # What the documents promise: the example in docs/app.md compiles, loads and opens; docs/configuration.md
-# names every key and no other, docs/metrics.md every metric and no other; the demo's configuration is right; links between the documents lead somewhere,
-# here and where they are installed.
+# names every key and no other, docs/metrics.md every metric and no other; the demo's configuration is right;
+# links between the documents lead somewhere, here and where they are installed.
 set -u
 host=build/release/pure-host
 cflags="-std=gnu11 -O2 -Wall -Wextra -Werror -fPIC"
