@@ -418,6 +418,20 @@ static void show_front(const struct screen *s, struct span front)
             count_of(front, "handshakes", done), count_of(front, "failed_handshakes", failed));
 }
 
+/* One line for all; which others there are is in the log. */
+static void show_tls_files(const struct screen *s, struct span files)
+{
+    char why[512], text[640];
+    uint64_t unreadable = 0;
+    cli_json_number(files, "unreadable", &unreadable);
+    if (unreadable == 0)
+        return;
+    text_of(files, "why", why, sizeof(why));
+    snprintf(text, sizeof(text), "%s%s", why, unreadable > 1 ? " (and others: see the log)" : "");
+    fprintf(s->out, "TLS: files cannot be read as they are now:\n");
+    show_below(s, text);
+}
+
 static void show_title(const struct screen *s, struct span status)
 {
     char version[64], name[80], connections[CELL_BYTES], uptime[CELL_BYTES] = "-";
@@ -429,6 +443,7 @@ static void show_title(const struct screen *s, struct span status)
     fprintf(s->out, "%s: pure-host %s, up for %s, connections: %s\n", name, version, uptime,
             count_of(status, "connections", connections));
     show_front(s, member_of(status, "front"));
+    show_tls_files(s, member_of(status, "tls_files"));
 }
 
 /* A host without links, and one of a version before them, has no tables of them. */

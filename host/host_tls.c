@@ -26,8 +26,9 @@ struct host_tls_trust {
     struct tls_trust *trust; /* NULL: none could be read yet */
     uint64_t stamp;          /* of the files as of the last try */
     bool tried;
+    bool well;         /* the last try made one */
     unsigned version;  /* counts `trust`s */
-    char why[WHY_MAX]; /* trust NULL: why */
+    char why[WHY_MAX]; /* not well: why */
     struct news news;
 };
 
@@ -42,8 +43,9 @@ struct host_tls_entry {
     uint64_t stamp; /* as of the last try, as is: */
     unsigned trust_version;
     bool tried;
-    bool made; /* there is a context */
-    bool well; /* the last try made one */
+    bool made;         /* there is a context */
+    bool well;         /* the last try made one */
+    char why[WHY_MAX]; /* not well: why */
     struct news news;
 };
 
@@ -93,6 +95,8 @@ void host_tls_init(struct host_tls *t)
 {
     *t = (struct host_tls){0};
     pthread_mutex_init(&t->lock, NULL);
+    pthread_mutex_init(&t->report.lock, NULL);
+    t->report.expires_s = INT64_MAX;
 }
 
 void host_tls_dispose(struct host_tls *t)
@@ -112,6 +116,7 @@ void host_tls_dispose(struct host_tls *t)
         free(trust);
     }
     pthread_mutex_destroy(&t->lock);
+    pthread_mutex_destroy(&t->report.lock);
 }
 
 static bool same_text(const char *a, const char *b)
@@ -216,6 +221,7 @@ static void look_at_trust(struct host_tls_trust *t)
     int error = tls_trust_read(&trust, t->path, &passed_over, t->why, sizeof t->why);
     t->tried = true;
     t->stamp = stamp;
+    t->well = error == 0;
     if (error < 0) {
         if (t->trust)
             tell(&t->news, LOG_WARNING, "TLS: %s: the CA certificates of before stay in force", t->why);
@@ -253,9 +259,8 @@ static void look_at_entry(struct host_tls_entry *e)
     if (e->tried && e->stamp == stamp && e->trust_version == trust_version)
         return;
     struct tls_context *context;
-    char why[WHY_MAX];
     bool first = !e->tried;
-    int error = make_context(e, &context, why, sizeof why);
+    int error = make_context(e, &context, e->why, sizeof e->why);
     e->tried = true;
     e->stamp = stamp;
     e->trust_version = trust_version;
@@ -267,12 +272,52 @@ static void look_at_entry(struct host_tls_entry *e)
                  : e->trust && e->trust->path ? e->trust->path
                                               : "the system's CA certificates");
     } else if (e->made) {
-        tell(&e->news, LOG_WARNING, "TLS: %s: what was read before stays in force", why);
+        tell(&e->news, LOG_WARNING, "TLS: %s: what was read before stays in force", e->why);
     } else {
-        tell(&e->news, LOG_ERROR, "TLS: %s: who needs it rests until it can be used", why);
+        tell(&e->news, LOG_ERROR, "TLS: %s: who needs it rests until it can be used", e->why);
     }
     e->well = error == 0;
     e->made |= e->well;
+}
+
+/* --- the report --- */
+
+static void report_one(struct tls_report *r, const char *why, bool made, uint64_t *unreadable)
+{
+    if ((*unreadable)++ > 0)
+        return;
+    pthread_mutex_lock(&r->lock);
+    snprintf(r->why, sizeof r->why, "%s: %s", why,
+             made ? "what was read before is in use" : "who needs it rests until it can be used");
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* CA certificates that were never there are told of as themselves, not with each who needs them. */
+static void report_entry(struct tls_report *r, struct host_tls_entry *e, uint64_t *unreadable,
+                         int64_t *expires_s)
+{
+    const struct host_tls_trust *trust = e->trust;
+    struct tls_context *context = tls_current_take(&e->current);
+    if (!e->well && (!trust || trust->trust))
+        report_one(r, e->why, e->made, unreadable);
+    atomic_store(&e->current.outdated, context && (!e->well || (trust && !trust->well)));
+    if (context && tls_context_expires_s(context) < *expires_s)
+        *expires_s = tls_context_expires_s(context);
+    tls_context_drop(context);
+}
+
+static void report(struct host_tls *t)
+{
+    uint64_t unreadable = 0;
+    int64_t expires_s = INT64_MAX;
+    for (struct host_tls_entry *e = t->entries; e; e = e->next)
+        report_entry(&t->report, e, &unreadable, &expires_s);
+    for (struct host_tls_trust *trust = t->trusts; trust; trust = trust->next) {
+        if (!trust->well)
+            report_one(&t->report, trust->why, trust->trust, &unreadable);
+    }
+    atomic_store(&t->report.expires_s, expires_s);
+    atomic_store(&t->report.unreadable, unreadable);
 }
 
 void host_tls_look(struct host_tls *t)
@@ -282,6 +327,7 @@ void host_tls_look(struct host_tls *t)
         look_at_trust(trust);
     for (struct host_tls_entry *e = t->entries; e; e = e->next)
         look_at_entry(e);
+    report(t);
     pthread_mutex_unlock(&t->lock);
 }
 

@@ -218,6 +218,66 @@ static void a_file_that_comes_into_a_folder_is_seen(void **state)
     tls_context_drop(before);
 }
 
+/* --- the report --- */
+
+static void a_renewal_that_went_wrong_is_reported_until_it_is_put_right(void **state)
+{
+    (void)state;
+    static struct config_pair none;
+    struct tls_current *current = want(ca_path, &pair), *bare = want(ca_path, &none);
+    look();
+    assert_int_equal(tls.report.unreadable, 0);
+    assert_false(current->outdated);
+    put_text(certificate_path, "nothing\n");
+    look();
+    look();
+    assert_int_equal(tls.report.unreadable, 1);
+    assert_true(current->outdated);
+    assert_false(bare->outdated);
+    assert_non_null(strstr(tls.report.why, certificate_path));
+    assert_non_null(strstr(tls.report.why, "what was read before is in use"));
+    put_text(ca_path, "nothing\n");
+    look();
+    assert_int_equal(tls.report.unreadable, 2);
+    assert_true(bare->outdated);
+    put_ca(ca);
+    put_certificate(one);
+    look();
+    assert_int_equal(tls.report.unreadable, 0);
+    assert_false(current->outdated || bare->outdated);
+}
+
+static void what_was_never_there_is_reported_once_and_not_as_in_use(void **state)
+{
+    (void)state;
+    unlink(ca_path);
+    struct tls_current *current = want(ca_path, &pair);
+    look();
+    assert_int_equal(tls.report.unreadable, 1);
+    assert_false(current->outdated);
+    assert_null(strstr(tls.report.why, "in use"));
+}
+
+static void the_end_of_the_first_certificate_in_use_is_reported(void **state)
+{
+    (void)state;
+    static struct config_pair none;
+    want(ca_path, &none);
+    look();
+    assert_true(tls.report.expires_s == INT64_MAX);
+    struct test_certificate *soon = test_certificate(&(struct test_certificate_options){
+        .subject = "soon.example", .issuer = ca, .not_after_s = NOW_S - 5000});
+    put_certificate(soon);
+    put_key(soon);
+    want(ca_path, &pair);
+    look();
+    assert_int_equal(tls.report.expires_s, NOW_S - 5000);
+    put_text(key_path, "nothing\n"); /* what is in use expires all the same */
+    look();
+    assert_int_equal(tls.report.expires_s, NOW_S - 5000);
+    test_certificate_free(soon);
+}
+
 /* --- the thread --- */
 
 static void await_look(struct loop *loop)
@@ -330,6 +390,9 @@ int main(void)
         WITH_FILES(what_is_missing_at_first_is_read_once_it_is_there),
         WITH_FILES(ca_certificates_that_cannot_be_read_any_more_stay_in_force),
         WITH_FILES(a_file_that_comes_into_a_folder_is_seen),
+        WITH_FILES(a_renewal_that_went_wrong_is_reported_until_it_is_put_right),
+        WITH_FILES(what_was_never_there_is_reported_once_and_not_as_in_use),
+        WITH_FILES(the_end_of_the_first_certificate_in_use_is_reported),
         WITH_FILES(a_thread_looks_every_ten_seconds_while_there_are_files),
         WITH_FILES(check_reads_the_files_as_a_host_would),
         WITH_FILES(check_looks_at_dates),
