@@ -136,14 +136,25 @@ static int find_expiry(struct span chain, int64_t *expires_s)
     return 0;
 }
 
+static bool holds(struct span text, const char *mark)
+{
+    return memmem(text.data, text.size, mark, strlen(mark)) != NULL;
+}
+
 static int use_pair(WOLFSSL_CTX *wolf, const struct tls_options *o, struct span chain, struct span key,
                     char *why, size_t why_size)
 {
     if (wolfSSL_CTX_use_certificate_chain_buffer(wolf, chain.data, (long)chain.size) != WOLFSSL_SUCCESS)
-        return refuse(why, why_size, o->certificate, "holds no certificate chain (PEM)");
+        return refuse(why, why_size, o->certificate,
+                      holds(chain, "PRIVATE KEY-----")
+                          ? "holds a private key and no certificate: are the two files exchanged?"
+                          : "holds no certificate chain (PEM)");
     if (wolfSSL_CTX_use_PrivateKey_buffer(wolf, key.data, (long)key.size, WOLFSSL_FILETYPE_PEM) !=
         WOLFSSL_SUCCESS)
-        return refuse(why, why_size, o->key, "holds no private key (PEM, not encrypted)");
+        return refuse(why, why_size, o->key,
+                      holds(key, "-----BEGIN CERTIFICATE-----") && !holds(key, "PRIVATE KEY-----")
+                          ? "holds a certificate and no private key: are the two files exchanged?"
+                          : "holds no private key (PEM, not encrypted)");
     if (!tls_key_belongs(key, chain))
         return refuse(why, why_size, o->key, "is not the key of the certificate");
     return 0;
