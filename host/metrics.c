@@ -1,5 +1,7 @@
 #include "host/metrics.h"
 
+#include "host/sealed_door.h"
+
 #include "host/status.h"
 
 typedef unsigned long long ull;
@@ -408,10 +410,23 @@ static void write_tls(struct text *t, const struct tls_report *tls)
                      (uint64_t)(expires_s > 0 ? expires_s : 0));
 }
 
+/* --- sealed records that come in --- */
+
+static void write_door(struct text *t, const struct sealed_door *door)
+{
+    if (!door)
+        return;
+    front_sample(t, "pure_sealed_strangers_total", "counter", "Sealed requests of hosts that are not let in.",
+                 door->strangers);
+    front_sample(t, "pure_sealed_disallowed_total", "counter",
+                 "Sealed requests of peers to apps that they may not send to.", door->disallowed);
+}
+
 void metrics_write(struct front *front, struct text *t)
 {
     write_front(t, front);
     write_tls(t, front->registry->tls);
+    write_door(t, front->door);
     write_loops(t, front->registry);
     write_apps(t, front->registry);
     write_outlets(t, front->registry);
