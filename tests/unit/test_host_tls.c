@@ -361,6 +361,28 @@ static void check_reads_the_files_as_a_host_would(void **state)
     assert_non_null(strstr(text, "x:9: TLS: "));
 }
 
+static void check_finds_signing_secrets_that_everybody_may_read(void **state)
+{
+    (void)state;
+    char path[330], file[600], error[300] = "", text[1000] = "";
+    struct config config;
+    snprintf(path, sizeof path, "%s/hook.secret", directory);
+    put_text(path, "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n");
+    snprintf(file, sizeof file, "[app a]\nmodule = ./a\n[output a.o]\nwire = http://h/\nsign = file:%s\n",
+             path);
+    config_load_text(&config, "x", span_text(file), error, sizeof error);
+    assert_string_equal(error, "");
+    for (unsigned open = 0; open < 2; open++) {
+        assert_int_equal(chmod(path, open ? 0644 : 0640), 0);
+        FILE *out = fmemopen(text, sizeof text, "w");
+        assert_int_equal(check_secrets(&config, out), open);
+        fclose(out);
+    }
+    assert_non_null(strstr(text, "pure-host: x:5: sign: "));
+    assert_non_null(strstr(text, "everybody on this machine may use these secrets (mode 644): chmod o-rwx"));
+    config_dispose(&config);
+}
+
 static void check_looks_at_dates(void **state)
 {
     (void)state;
@@ -372,7 +394,8 @@ static void check_looks_at_dates(void **state)
     assert_int_equal(check(NOW_S + 86400, text, sizeof text), 0);
     assert_string_equal(text, "");
     assert_int_equal(check(NOW_S + 20 * 86400, text, sizeof text), 0);
-    assert_non_null(strstr(text, "note: x:3: TLS: a certificate expires in 10 days"));
+    assert_non_null(strstr(text, "note: x:3: TLS: "));
+    assert_non_null(strstr(text, "/own.pem: a certificate in it expires in 10 days"));
     assert_int_equal(check(NOW_S + 31 * 86400, text, sizeof text), 1);
     assert_non_null(strstr(text, "has expired: have it renewed"));
     assert_int_equal(check(NOW_S - 86400, text, sizeof text), 1);
@@ -395,6 +418,7 @@ int main(void)
         WITH_FILES(the_end_of_the_first_certificate_in_use_is_reported),
         WITH_FILES(a_thread_looks_every_ten_seconds_while_there_are_files),
         WITH_FILES(check_reads_the_files_as_a_host_would),
+        WITH_FILES(check_finds_signing_secrets_that_everybody_may_read),
         WITH_FILES(check_looks_at_dates),
     };
     temp_make();
