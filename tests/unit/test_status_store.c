@@ -206,7 +206,7 @@ static char *screen_of(struct world *w)
     char *screen, *json = text_of(w, status_write);
     size_t size;
     FILE *out = open_memstream(&screen, &size);
-    assert_int_equal(cli_status_show(out, span_text(json), 1), 0);
+    assert_int_equal(cli_status_show(out, span_text(json), 1, " -c x.conf"), 0);
     fclose(out);
     assert_int_equal(cli_status_degraded(span_text(json)), status_store_degraded(&w->registry));
     free(json);
@@ -221,8 +221,9 @@ static void a_screen_shows_journals_and_what_is_lost(void **state)
     w.writers[1].condition = JOURNAL_FULL;
     w.writers[1].error = -28;
     char *screen = screen_of(&w);
-    expect_in(screen,
-              "    42 records wait, 2K of them on disk.\n    3 dead letters: pure-host dead list a.o\n");
+    expect_in(
+        screen,
+        "    42 records wait, 2K of them on disk.\n    3 dead letters: pure-host dead list -c x.conf a.o\n");
     expect_in(screen, "journal     condition   writes  written   frames  segments  removed  slowest\n"
                       "pure-own-0  ok             101      102      103       104      105   8.31ms\n"
                       "pure-own-1  full             0        0        0         0        0        -\n"
