@@ -57,10 +57,10 @@ static const struct command commands[] = {
      "Reads every byte of the store in DIR and says what is damaged. --repair makes it clean, and loses\n"
      "nothing that is whole: no host may be running with it. Exit status 4: it is (or stays) damaged.\n"},
     {"dead", cli_dead, TAKES_CONFIG | TAKES_URL | TAKES_JSON, 2, 3,
-     "dead list|replay|drop " RUNNING " OUTPUT [RANGE]",
+     "dead list|replay|drop [--json] " RUNNING " OUTPUT [RANGE]",
      "Records that the receiver of OUTPUT (APP.OUTPUT) refused as often as attempts = allows: list shows\n"
      "them, replay sends them again, drop forgets them. RANGE is a number, two as in 5-9, or all, which is\n"
-     "meant where none is given; drop needs it. --json prints an object a line.\n"},
+     "meant where none is given; drop needs it. With --json, list prints an object a line.\n"},
     {"output", cli_output, TAKES_CONFIG | TAKES_URL, 2, 2, "output enable|disable " RUNNING " OUTPUT",
      "A wire OUTPUT (APP.OUTPUT) that is disabled, by itself or by command, keeps what is sent to it, also\n"
      "when the host is restarted, until it is enabled, or configured anew.\n"},

@@ -26,7 +26,7 @@ struct host_tls_trust {
     struct tls_trust *trust; /* NULL: none could be read yet */
     uint64_t stamp;          /* of the files as of the last try */
     bool tried;
-    bool well;         /* the last try made one */
+    bool well;         /* the last try read them */
     unsigned version;  /* counts `trust`s */
     char why[WHY_MAX]; /* not well: why */
     struct news news;
@@ -210,21 +210,32 @@ static void tell(struct news *news, enum log_level level, const char *format, ..
     va_end(arguments);
 }
 
-/* The stamp is taken before the files are read: what changes meanwhile is seen by the next look. */
+/* Keeps why a try failed. Whether that is news: the files are others, or the reason is. */
+static bool is_news(char kept[WHY_MAX], const char *why, bool changed)
+{
+    bool news = changed || strcmp(kept, why) != 0;
+    snprintf(kept, WHY_MAX, "%s", why);
+    return news;
+}
+
+/* The stamp is taken before the files are read: what changes meanwhile is seen by the next look. What could
+ * not be read is tried at each look: descriptors or memory may have been short. */
 static void look_at_trust(struct host_tls_trust *t)
 {
     uint64_t stamp = stamp_of(t->path ? t->path : tls_trust_system());
-    if (t->tried && t->stamp == stamp)
+    bool changed = !t->tried || t->stamp != stamp;
+    if (!changed && t->well)
         return;
     struct tls_trust *trust;
+    char why[WHY_MAX];
     unsigned passed_over = 0;
-    int error = tls_trust_read(&trust, t->path, &passed_over, t->why, sizeof t->why);
+    int error = tls_trust_read(&trust, t->path, &passed_over, why, sizeof why);
     t->tried = true;
     t->stamp = stamp;
     t->well = error == 0;
     if (error < 0) {
-        if (t->trust)
-            tell(&t->news, LOG_WARNING, "TLS: %s: the CA certificates of before stay in force", t->why);
+        if (is_news(t->why, why, changed) && t->trust)
+            tell(&t->news, LOG_WARNING, "TLS: %s: the CA certificates of before stay in force", why);
         return;
     }
     if (passed_over > 0)
@@ -252,15 +263,25 @@ static int make_context(const struct host_tls_entry *e, struct tls_context **mad
     return tls_context_make(made, &options, why, why_size);
 }
 
+static void tell_failure(struct host_tls_entry *e, const char *why)
+{
+    if (e->made)
+        tell(&e->news, LOG_WARNING, "TLS: %s: what was read before stays in force", why);
+    else
+        tell(&e->news, LOG_ERROR, "TLS: %s: who needs it rests until it can be used", why);
+}
+
 static void look_at_entry(struct host_tls_entry *e)
 {
     uint64_t stamp = stamp_of(e->pair.certificate) + 3 * stamp_of(e->pair.key);
     unsigned trust_version = e->trust ? e->trust->version : 0;
-    if (e->tried && e->stamp == stamp && e->trust_version == trust_version)
+    bool changed = !e->tried || e->stamp != stamp || e->trust_version != trust_version;
+    if (!changed && e->well)
         return;
     struct tls_context *context;
     bool first = !e->tried;
-    int error = make_context(e, &context, e->why, sizeof e->why);
+    char why[WHY_MAX];
+    int error = make_context(e, &context, why, sizeof why);
     e->tried = true;
     e->stamp = stamp;
     e->trust_version = trust_version;
@@ -271,10 +292,8 @@ static void look_at_entry(struct host_tls_entry *e)
                  e->pair.certificate          ? e->pair.certificate
                  : e->trust && e->trust->path ? e->trust->path
                                               : "the system's CA certificates");
-    } else if (e->made) {
-        tell(&e->news, LOG_WARNING, "TLS: %s: what was read before stays in force", e->why);
-    } else {
-        tell(&e->news, LOG_ERROR, "TLS: %s: who needs it rests until it can be used", e->why);
+    } else if (is_news(e->why, why, changed)) {
+        tell_failure(e, why);
     }
     e->well = error == 0;
     e->made |= e->well;

@@ -94,6 +94,8 @@ static enum tls_event shake_hands(struct tls_engine *e)
     if (result != WOLFSSL_SUCCESS) {
         int code = wolfSSL_get_error(e->wolf, result);
         bool waits = code == WOLFSSL_ERROR_WANT_READ || code == WOLFSSL_ERROR_WANT_WRITE;
+        if (waits && e->input.size > 0) /* the output is full, and these bytes do not stay until it is not */
+            tls_engine_fail(e, PE_TLS_HANDSHAKE, "the peer does not wait for what it is being told");
         return waits && e->error == 0 ? TLS_WAITS : failed(e, code);
     }
     if (!as_agreed(e) || !knows_peer(e)) {

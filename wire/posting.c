@@ -255,9 +255,10 @@ uint64_t posting_due_ns(const struct wire *w, uint64_t now_ns)
 {
     const struct posting *p = &w->posting;
     uint64_t due_ns = p->slots.due_ns;
-    if (p->slots.ready > 0 && rate_due_ns(&p->rate) > now_ns)
+    bool may_go = p->slots.ready > 0 || batch_due(w, now_ns); /* a batch gets its slot when it is sent */
+    if (may_go && rate_due_ns(&p->rate) > now_ns)
         due_ns = min_u64(due_ns, rate_due_ns(&p->rate));
-    if (w->mode == WIRE_BATCH && p->seen_ns != NEVER && !slots_full(&p->slots))
+    else if (!may_go && w->mode == WIRE_BATCH && p->seen_ns != NEVER && !slots_full(&p->slots))
         due_ns = min_u64(due_ns, p->seen_ns + p->batch_wait_ns);
     return due_ns;
 }

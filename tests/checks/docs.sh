@@ -1,7 +1,7 @@
 #!/bin/bash
 # What the documents promise: the example in docs/app.md compiles, loads and opens; docs/configuration.md
-# names every key and no other; the demo's configuration is right; links between the documents lead somewhere,
-# here and where they are installed.
+# names every key and no other, docs/metrics.md every metric and no other; the demo's configuration is right;
+# links between the documents lead somewhere, here and where they are installed.
 set -u
 host=build/release/pure-host
 cflags="-std=gnu11 -O2 -Wall -Wextra -Werror -fPIC"
@@ -30,6 +30,14 @@ documented_keys() {
     sed -n 's/^| `\([a-z_]*\)` |.*/\1/p' docs/configuration.md | sort -u
 }
 
+known_metrics() { # as their families are named in the source
+    grep -ohE '"pure_[a-z_]+' host/metrics*.c | tr -d '"' | sort -u
+}
+
+documented_metrics() {
+    grep -oE '^\| `pure_[^|]*\|' docs/metrics.md | grep -oE 'pure_[a-z_]+' | sort -u
+}
+
 links() {
     local file target
     for file in *.md docs/*.md docs/*/*.md; do
@@ -54,6 +62,8 @@ installed() {
 example_app || wrong "docs/app.md: the example is not right"
 [ -n "$(known_keys)" ] || wrong "no keys found in host/config_keys.c"
 diff <(known_keys) <(documented_keys) || wrong "docs/configuration.md: not the keys that the host knows"
+[ -n "$(known_metrics)" ] || wrong "no metrics found in host/metrics*.c"
+diff <(known_metrics) <(documented_metrics) || wrong "docs/metrics.md: not the metrics that the host has"
 ${MAKE:-make} -s docs/examples/demo.pub DEPS=skip || wrong "the demo has no key"
 "$host" check -c docs/examples/demo.conf || wrong "docs/examples/demo.conf is not right"
 broken=$(links)

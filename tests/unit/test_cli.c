@@ -161,7 +161,8 @@ static const struct {
      "with '-' and is none\n"},
     {{"dead", "list"},
      CLI_USAGE,
-     "pure-host: usage: pure-host dead list|replay|drop [-c FILE | --url URL [--ca FILE]] OUTPUT [RANGE]\n"},
+     "pure-host: usage: pure-host dead list|replay|drop [--json] [-c FILE | --url URL [--ca FILE]] OUTPUT "
+     "[RANGE]\n"},
     {{"dead", "lits", "a.o"}, CLI_USAGE, "pure-host: unknown 'dead lits': did you mean 'dead list'?\n"},
     {{"dead", "bury", "a.o"}, CLI_USAGE, "pure-host: unknown 'dead bury': known are list, replay and drop\n"},
     {{"dead", "list", "a"},

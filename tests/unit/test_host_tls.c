@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -181,6 +182,27 @@ static void what_is_missing_at_first_is_read_once_it_is_there(void **state)
     SAID_NOTHING();
     put_ca(ca);
     SAID("<5>TLS: files have changed and are in force");
+    assert_non_null(in_force(current));
+}
+
+/* The files are as they were: only descriptors were short for a while. */
+static void what_could_not_be_read_for_want_of_descriptors_is_read_later(void **state)
+{
+    (void)state;
+    struct tls_current *current = want(ca_path, &pair);
+    struct rlimit limit, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const char *first = look();
+    bool told = strstr(first, "who needs it rests") != NULL;
+    bool again = strlen(look()) > 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_true(told);
+    assert_false(again); /* the same is said once */
+    assert_null(in_force(current));
+    assert_non_null(strstr(look(), "in force"));
     assert_non_null(in_force(current));
 }
 
@@ -411,6 +433,7 @@ int main(void)
         WITH_FILES(a_new_pair_is_in_force_after_the_next_look),
         WITH_FILES(a_bad_pair_keeps_the_one_before_and_is_said_once_a_change),
         WITH_FILES(what_is_missing_at_first_is_read_once_it_is_there),
+        WITH_FILES(what_could_not_be_read_for_want_of_descriptors_is_read_later),
         WITH_FILES(ca_certificates_that_cannot_be_read_any_more_stay_in_force),
         WITH_FILES(a_file_that_comes_into_a_folder_is_seen),
         WITH_FILES(a_renewal_that_went_wrong_is_reported_until_it_is_put_right),

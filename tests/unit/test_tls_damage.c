@@ -146,6 +146,46 @@ static void test_a_peer_that_asks_for_new_keys_and_reads_none_is_failed(void **s
     pair_drop(&p);
 }
 
+/* A certificate that is larger than the output, so that the handshake waits for that to be taken. */
+static struct test_certificate *large_leaf(void)
+{
+    enum { NAMES = 1500 };
+    char *names = malloc(32 * NAMES);
+    size_t size = (size_t)sprintf(names, "DNS:a.example");
+    for (unsigned i = 0; i < NAMES; i++)
+        size += (size_t)sprintf(names + size, ",DNS:n%u.a.example.test", i);
+    struct test_certificate *leaf = test_certificate(
+        &(struct test_certificate_options){.subject = "a.example", .names = names, .issuer = world.ca});
+    assert_true(leaf->der_size > TLS_OUTPUT_BYTES);
+    free(names);
+    return leaf;
+}
+
+static void test_who_goes_on_talking_while_our_output_is_full_is_failed(void **state)
+{
+    (void)state;
+    static const uint8_t more[] = {20, 3, 3, 0, 1, 1}; /* change_cipher_spec, which may come at any time */
+    struct test_certificate *leaf = large_leaf();
+    struct pair p = {.server_context =
+                         tls_world_context(&world, &(struct tls_world_options){.server = true, .leaf = leaf}),
+                     .client_context = tls_world_context(&world, &(struct tls_world_options){0})};
+    pair_start(&p, NULL);
+    struct span hello = tls_engine_output(p.client.engine);
+    uint8_t *both = malloc(hello.size + sizeof more);
+    memcpy(both, hello.data, hello.size);
+    memcpy(both + hello.size, more, sizeof more);
+    tls_end_feed(&p.server, span_of(both, hello.size + sizeof more), WHOLE); /* keeps none of its memory */
+    free(both);
+    tls_engine_took(p.client.engine, hello.size);
+    tls_engine_took(p.server.engine, tls_engine_pending(p.server.engine));
+    tls_end_step(&p.server);
+    tls_end_feed(&p.server, span_of(more, sizeof more), WHOLE);
+    assert_int_equal(p.server.error, PE_TLS_HANDSHAKE);
+    pair_stop(&p);
+    pair_drop(&p);
+    test_certificate_free(leaf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +195,7 @@ int main(void)
         cmocka_unit_test(test_one_wrong_bit_in_a_record_fails_it_and_the_other_side_is_told),
         cmocka_unit_test(test_keys_are_updated_as_often_as_a_peer_likes_while_it_reads),
         cmocka_unit_test(test_a_peer_that_asks_for_new_keys_and_reads_none_is_failed),
+        cmocka_unit_test(test_who_goes_on_talking_while_our_output_is_full_is_failed),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

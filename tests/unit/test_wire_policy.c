@@ -98,6 +98,27 @@ static void a_batch_that_is_full_waits_for_nothing(void **state)
     world_end(t);
 }
 
+/* Nothing but the rate's own time brings the next batch about: no push, no answer. */
+static void a_batch_goes_when_its_rate_allows_it(void **state)
+{
+    (void)state;
+    static const uint64_t waits_ns[] = {0, 100 * NS_PER_MS, 3 * NS_PER_S};
+    for (size_t i = 0; i < ARRAY_SIZE(waits_ns); i++) {
+        struct world *t = begin(1, receive, ARRAY_SIZE(receive));
+        t->options.mode = WIRE_BATCH;
+        t->options.batch_records = 2;
+        t->options.batch_wait_ns = waits_ns[i];
+        t->options.rate_mhz = 1000;
+        world_start(t);
+        for (int n = 0; n < 7; n++)
+            push(t, "x");
+        run_for_s(t, 1 + 3 + 4);
+        assert_int_equal(stored(t), 7);
+        assert_int_equal(t->requests, 4);
+        world_end(t);
+    }
+}
+
 /* --- statuses --- */
 
 static const char *const ok_404[] = {ANSWER("404 Known"), NULL};
@@ -453,6 +474,7 @@ int main(void)
         cmocka_unit_test(requests_keep_to_their_rate),
         cmocka_unit_test(a_batch_that_is_not_full_waits_for_more),
         cmocka_unit_test(a_batch_that_is_full_waits_for_nothing),
+        cmocka_unit_test(a_batch_goes_when_its_rate_allows_it),
         cmocka_unit_test(statuses_mean_what_the_options_say),
         cmocka_unit_test(so_many_failures_in_a_row_disable),
         cmocka_unit_test(refusals_of_all_records_disable_too),
