@@ -485,15 +485,17 @@ static const char *applies_text(unsigned applies)
 }
 
 const char *config_misplaced_key(const struct config_loader *l, const struct config_output *output,
-                                 const char **belongs)
+                                 unsigned *place, const char **belongs)
 {
     unsigned here = output->kind == OUTPUT_INNER  ? FOR_INNER
                     : output->kind == OUTPUT_LINK ? FOR_LINK
                                                   : 1u << output->mode;
-    for (unsigned i = 0; i < ARRAY_SIZE(output_keys); i++)
+    while (*place < ARRAY_SIZE(output_keys)) {
+        unsigned i = (*place)++;
         if (l->lines[i] > 0 && !(output_keys[i].applies & here)) {
             *belongs = applies_text(output_keys[i].applies);
             return output_keys[i].name;
         }
+    }
     return NULL;
 }

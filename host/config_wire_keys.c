@@ -284,21 +284,25 @@ static int check_tls(struct config_loader *l, const struct config_output *output
     return 0;
 }
 
+/* All that is wrong is told at once: no part depends on another. */
 int config_end_wire(struct config_loader *l, struct config_output *output)
 {
     struct config_wire *wire = &output->wire;
     if (output->kind != OUTPUT_WIRE)
         return 0;
+    int error = 0;
     if (wire->order_by && wire->concurrency < 2)
-        return config_fail(
-            l, config_key_line(l, "order_by"),
-            "order_by is for wires with concurrency above 1: without, all records are in order");
+        error =
+            config_fail(l, config_key_line(l, "order_by"),
+                        "order_by is for wires with concurrency above 1: without, all records are in order");
     if (wire->on_disable && strcmp(wire->on_disable, output->output) == 0)
-        return config_fail(l, wire->on_disable_line,
-                           "on_disable: needs another output of the app, not this one");
-    if (end_headers(l, output) < 0 || check_tls(l, output) < 0)
-        return PE_CONFIG;
-    return end_statuses(l, output);
+        error = config_fail(l, wire->on_disable_line,
+                            "on_disable: needs another output of the app, not this one");
+    if (end_headers(l, output) < 0)
+        error = PE_CONFIG;
+    if (check_tls(l, output) < 0)
+        error = PE_CONFIG;
+    return end_statuses(l, output) < 0 ? PE_CONFIG : error;
 }
 
 static void dispose_header(const struct wire_header *header)
