@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 
 #define MAPPED_BITS 96 /* of ::ffff:0:0/96: where an IPv4 address begins */
 
@@ -146,21 +147,23 @@ int networks_parse(struct span text, struct network *to, unsigned room)
 
 /* --- deciding --- */
 
-/* A network of IPv6 that is wider than ::ffff:0:0/96 does not mean IPv4. */
-static bool has(const struct network *networks, unsigned count, const uint8_t address[16])
+/* The first of the networks that has the address; NULL: none has. A network of IPv6 that is wider than
+ * ::ffff:0:0/96 does not mean IPv4. */
+static const struct network *find(const struct network *networks, unsigned count, const uint8_t address[16])
 {
     bool ipv4 = is_ipv4(address);
     for (unsigned i = 0; i < count; i++) {
         if ((!ipv4 || networks[i].bits >= MAPPED_BITS) &&
             begins_with(address, networks[i].address, networks[i].bits))
-            return true;
+            return &networks[i];
     }
-    return false;
+    return NULL;
 }
 
-static bool denied(const struct networks *n, const uint8_t address[16])
+/* The rule that denies the address, or NULL. */
+static const struct network *denier(const struct networks *n, const uint8_t address[16])
 {
-    return !has(n->allow, n->allow_count, address) && has(n->deny, n->deny_count, address);
+    return find(n->allow, n->allow_count, address) ? NULL : find(n->deny, n->deny_count, address);
 }
 
 /* Where IPv6 addresses have an IPv4 address that what is sent to them goes to, or through. */
@@ -174,30 +177,61 @@ static const struct {
     {{0x20, 0x02}, 16, 2},              /* 6to4: RFC 3056 section 2 */
 };
 
-static bool embedded_denied(const struct networks *n, const uint8_t address[16])
+static const struct network *embedded_denier(const struct networks *n, const uint8_t address[16])
 {
     uint8_t ipv4[16];
     for (size_t i = 0; i < ARRAY_SIZE(embeddings); i++) {
         if (!begins_with(address, embeddings[i].prefix, embeddings[i].bits))
             continue;
         map(address + embeddings[i].at, ipv4);
-        if (denied(n, ipv4))
-            return true;
+        const struct network *by = denier(n, ipv4);
+        if (by)
+            return by;
     }
-    return false;
+    return NULL;
+}
+
+/* False: of another family. */
+static bool bytes_of(const struct sockaddr *address, uint8_t bytes[16])
+{
+    if (address->sa_family == AF_INET)
+        map(&((const struct sockaddr_in *)address)->sin_addr, bytes);
+    else if (address->sa_family == AF_INET6)
+        memcpy(bytes, &((const struct sockaddr_in6 *)address)->sin6_addr, 16);
+    return address->sa_family == AF_INET || address->sa_family == AF_INET6;
+}
+
+static bool is_not_allowed(const struct networks *n, const uint8_t address[16])
+{
+    return n->allow_count > 0 && n->deny_count == 0 && !find(n->allow, n->allow_count, address);
 }
 
 bool networks_permit(const struct networks *n, const struct sockaddr *address)
 {
     uint8_t bytes[16];
-    if (address->sa_family == AF_INET)
-        map(&((const struct sockaddr_in *)address)->sin_addr, bytes);
-    else if (address->sa_family == AF_INET6)
-        memcpy(bytes, &((const struct sockaddr_in6 *)address)->sin6_addr, sizeof bytes);
-    else
-        return false;
-    bool allowed_alone = n->allow_count > 0 && n->deny_count == 0;
-    if (allowed_alone && !has(n->allow, n->allow_count, bytes))
-        return false;
-    return !denied(n, bytes) && !embedded_denied(n, bytes);
+    return bytes_of(address, bytes) && !is_not_allowed(n, bytes) && !denier(n, bytes) &&
+           !embedded_denier(n, bytes);
+}
+
+static const char *show(const uint8_t address[16], char text[INET6_ADDRSTRLEN])
+{
+    bool ipv4 = is_ipv4(address);
+    return inet_ntop(ipv4 ? AF_INET : AF_INET6, address + (ipv4 ? sizeof mapped : 0), text, INET6_ADDRSTRLEN);
+}
+
+void networks_why(const struct networks *n, const struct sockaddr *address, char text[NETWORKS_WHY_MAX])
+{
+    uint8_t bytes[16];
+    char shown[INET6_ADDRSTRLEN], network[INET6_ADDRSTRLEN];
+    text[0] = '\0';
+    if (!bytes_of(address, bytes))
+        return;
+    const struct network *by = denier(n, bytes);
+    if (!by)
+        by = embedded_denier(n, bytes);
+    if (by)
+        snprintf(text, NETWORKS_WHY_MAX, "%s is in deny = %s/%u", show(bytes, shown),
+                 show(by->address, network), by->bits - (is_ipv4(by->address) ? MAPPED_BITS : 0u));
+    else if (is_not_allowed(n, bytes))
+        snprintf(text, NETWORKS_WHY_MAX, "%s is in no network of allow", show(bytes, shown));
 }

@@ -35,4 +35,9 @@ int networks_parse(struct span text, struct network *to, unsigned room);
 /* Of AF_INET and AF_INET6; no other family may be. */
 bool networks_permit(const struct networks *n, const struct sockaddr *address);
 
+/* Of an address that is not permitted: "10.0.0.1 is in deny = 10.0.0.0/8", "8.8.8.8 is in no network of
+ * allow", for people. */
+#define NETWORKS_WHY_MAX 128
+void networks_why(const struct networks *n, const struct sockaddr *address, char text[NETWORKS_WHY_MAX]);
+
 #endif

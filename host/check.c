@@ -123,6 +123,25 @@ unsigned check_key(const struct config *config, FILE *out)
     return 1;
 }
 
+/* A file that several outputs share is told of for each: each of its lines is to be right. */
+unsigned check_secrets(const struct config *config, FILE *out)
+{
+    unsigned problems = 0;
+    for (unsigned i = 0; i < config->output_count; i++) {
+        const struct config_wire *w = &config->outputs[i].wire;
+        struct stat is;
+        if (!w->secrets_path || stat(w->secrets_path, &is) < 0 || (is.st_mode & S_IRWXO) == 0 ||
+            key_file_is_credential(w->secrets_path))
+            continue;
+        fprintf(out,
+                "pure-host: %s:%u: sign: %s: everybody on this machine may use these secrets (mode %03o): "
+                "chmod o-rwx\n",
+                config->path, w->secrets_line, w->secrets_path, (unsigned)(is.st_mode & 0777));
+        problems++;
+    }
+    return problems;
+}
+
 /* --- the store --- */
 
 static unsigned store_problem(const struct config *config, FILE *out, const char *what, const char *reason,
@@ -195,6 +214,7 @@ unsigned check_store(const struct config *config, const struct host_options *opt
 struct check_result check_config(const struct config *config, const struct host_options *options, FILE *out)
 {
     struct check_result result = {.problems = check_key(config, out)};
+    result.problems += check_secrets(config, out);
     result.problems += check_tls(config, time(NULL), out);
     result.problems += check_apps(config, options, out);
     result.problems += check_store(config, options, out, &result.degraded);

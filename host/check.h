@@ -20,6 +20,9 @@ unsigned check_apps(const struct config *config, const struct host_options *opti
 /* Reads the host's key, if the configuration names one. Returns how many problems it wrote, 0 or 1. */
 unsigned check_key(const struct config *config, FILE *out);
 
+/* Whether files of signing secrets are everybody's to read. Returns how many problems it wrote. */
+unsigned check_secrets(const struct config *config, FILE *out);
+
 /* Whether the store's directory can be used, or made, and what it holds. Changes nothing; that a running host
  * has it open is no problem, and noted. Returns how many problems it wrote, 0 or 1; what is damaged is
  * written, too, and no problem, as a host starts with it. */

@@ -83,7 +83,8 @@ static unsigned check_dates(const struct use *u, int64_t now_s, FILE *out)
         return problem(u, out, line, why,
                        "a certificate in it is not yet valid: is this machine's clock right?");
     if (ends_s - now_s < SOON_S)
-        note(u, out, line, "a certificate expires in %lld days", (ends_s - now_s) / DAY_S);
+        fprintf(out, "pure-host: note: %s:%u: TLS: %sa certificate in it expires in %lld days\n",
+                u->config->path, line, why, (long long)((ends_s - now_s) / DAY_S));
     return 0;
 }
 

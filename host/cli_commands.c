@@ -107,8 +107,9 @@ int cli_check(const struct cli_arguments *arguments, const struct host_options *
 
 /* --- a running host --- */
 
-static int print_reply(const struct cli_reply *reply)
+static int print_reply(const struct cli_running *running, const struct cli_reply *reply)
 {
+    (void)running;
     fwrite(reply->body, 1, reply->size, stdout);
     if (reply->size > 0 && reply->body[reply->size - 1] != '\n')
         putchar('\n');
@@ -123,25 +124,25 @@ static int degraded(const struct cli_reply *reply)
     return cli_fail(CLI_DEGRADED, "the store is degraded: the host's log says what was lost");
 }
 
-static int print_status(const struct cli_reply *reply)
+static int print_status(const struct cli_running *running, const struct cli_reply *reply)
 {
-    print_reply(reply);
+    print_reply(running, reply);
     return degraded(reply);
 }
 
-static int print_screen(const struct cli_reply *reply)
+static int print_screen(const struct cli_running *running, const struct cli_reply *reply)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-    if (cli_status_show(stdout, span_of(reply->body, reply->size), now_ms) < 0)
+    if (cli_status_show(stdout, span_of(reply->body, reply->size), now_ms, running->options) < 0)
         return cli_fail(CLI_FAILED, "the host's answer is not a status in JSON");
     return degraded(reply);
 }
 
 /* Gets `path` of the running host and shows it. */
 static int show_resource(const struct cli_arguments *arguments, const char *path,
-                         int (*show)(const struct cli_reply *reply))
+                         int (*show)(const struct cli_running *running, const struct cli_reply *reply))
 {
     struct cli_running running;
     struct cli_reply reply;
@@ -152,7 +153,8 @@ static int show_resource(const struct cli_arguments *arguments, const char *path
         if (cli_http(&running.endpoint, "GET", path, nothing, &reply, why, sizeof(why)) < 0) {
             status = cli_fail(CLI_FAILED, "%s", why);
         } else {
-            status = reply.status == 200 ? show(&reply) : cli_fail_status(&reply, cli_remedy(reply.status));
+            status = reply.status == 200 ? show(&running, &reply)
+                                         : cli_fail_status(&reply, cli_remedy(reply.status));
             free(reply.body);
         }
     }

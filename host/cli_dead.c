@@ -157,8 +157,8 @@ static int change(struct cli_running *running, const char *output, const struct 
         status = change_part(running, &c, rest);
     }
     if (status == 0 && c.count + c.failed == 0 && !range->all)
-        return cli_fail(CLI_FAILED, "%s has no dead letters in %s: see pure-host dead list %s", output,
-                        range->text, output);
+        return cli_fail(CLI_FAILED, "%s has no dead letters in %s: see pure-host dead list%s %s", output,
+                        range->text, running->options, output);
     if (status == 0 || c.count > 0)
         printf("%llu %s\n", (unsigned long long)c.count, done);
     return c.failed > 0 ? CLI_FAILED : status;

@@ -21,10 +21,23 @@ static bool is_token(const char *text)
     return size > 0 && size <= CONFIG_TOKEN_MAX;
 }
 
+static void keep_options(struct cli_running *running, const struct cli_arguments *a)
+{
+    int size = 0;
+    if (a->config)
+        size = snprintf(running->options, sizeof(running->options), " -c %s", a->config);
+    else if (a->url)
+        size = snprintf(running->options, sizeof(running->options), " --url %s%s%s", a->url,
+                        a->ca ? " --ca " : "", a->ca ? a->ca : "");
+    if (size >= (int)sizeof(running->options))
+        running->options[0] = '\0';
+}
+
 int cli_find_running(struct cli_running *running, const struct cli_arguments *arguments)
 {
     char why[512] = "";
     memset(running, 0, sizeof(*running));
+    keep_options(running, arguments);
     if (arguments->config) {
         int failed = cli_load_config(&running->config, arguments->config);
         if (failed != 0)

@@ -5,10 +5,13 @@
 #include "host/cli_commands.h"
 #include "host/cli_http.h"
 
+#define CLI_OPTIONS_MAX 512 /* longer ones are not repeated */
+
 struct cli_running {
     struct config config; /* with -c: owns the token */
     bool configured;
     struct cli_endpoint endpoint;
+    char options[CLI_OPTIONS_MAX]; /* those that led here, for commands that hints name: "", " -c FILE", … */
 };
 
 /* Reads the configuration. 0, or a status, the reason having been said. */

@@ -5,10 +5,11 @@
 
 #include <stdlib.h>
 
-#define NAME_WIDTH 28  /* of the first column, at most: a longer name has a line of its own */
-#define NAME_BYTES 272 /* the longest host name, and its port */
-#define CELL_BYTES 24
-#define INDENT     4
+#define NAME_WIDTH    28  /* of the first column, at most: a longer name has a line of its own */
+#define NAME_BYTES    272 /* the longest host name, and its port */
+#define CELL_BYTES    24
+#define OPTIONS_BYTES 512
+#define INDENT        4
 
 typedef unsigned long long ull;
 
@@ -16,7 +17,8 @@ struct screen {
     FILE *out;
     struct span outlets;
     uint64_t now_ms;
-    int name_width; /* of the first column of all tables */
+    const char *options; /* of commands that are hinted at */
+    int name_width;      /* of the first column of all tables */
 };
 
 /* --- cells: text of a fixed width at most --- */
@@ -260,8 +262,8 @@ static void explain_outlet(const struct screen *s, struct span outlet)
 
 static void explain_disabled(const struct screen *s, const char *name)
 {
-    char text[NAME_BYTES + 64];
-    snprintf(text, sizeof(text), "To have it tried again: pure-host output enable %s", name);
+    char text[2 * NAME_BYTES + OPTIONS_BYTES];
+    snprintf(text, sizeof(text), "To have it tried again: pure-host output enable%s %s", s->options, name);
     show_below(s, text);
 }
 
@@ -269,7 +271,7 @@ static void explain_disabled(const struct screen *s, const char *name)
 static void explain_records(const struct screen *s, struct span outlet, const char *name)
 {
     uint64_t beyond = 0, waiting = 0, lost = 0, dead = 0;
-    char text[2 * NAME_BYTES], bytes[CELL_BYTES];
+    char text[2 * NAME_BYTES + OPTIONS_BYTES], bytes[CELL_BYTES];
     cli_json_number(outlet, "beyond_bytes", &beyond);
     cli_json_number(outlet, "waiting_records", &waiting);
     cli_json_number(outlet, "lost_records", &lost);
@@ -284,7 +286,8 @@ static void explain_records(const struct screen *s, struct span outlet, const ch
         show_below(s, text);
     }
     if (dead > 0) {
-        snprintf(text, sizeof(text), "%llu dead letters: pure-host dead list %s", (ull)dead, name);
+        snprintf(text, sizeof(text), "%llu dead letters: pure-host dead list%s %s", (ull)dead, s->options,
+                 name);
         show_below(s, text);
     }
 }
@@ -418,6 +421,20 @@ static void show_front(const struct screen *s, struct span front)
             count_of(front, "handshakes", done), count_of(front, "failed_handshakes", failed));
 }
 
+/* One line for all; which others there are is in the log. */
+static void show_tls_files(const struct screen *s, struct span files)
+{
+    char why[512], text[640];
+    uint64_t unreadable = 0;
+    cli_json_number(files, "unreadable", &unreadable);
+    if (unreadable == 0)
+        return;
+    text_of(files, "why", why, sizeof(why));
+    snprintf(text, sizeof(text), "%s%s", why, unreadable > 1 ? " (and others: see the log)" : "");
+    fprintf(s->out, "TLS: files cannot be read as they are now:\n");
+    show_below(s, text);
+}
+
 static void show_title(const struct screen *s, struct span status)
 {
     char version[64], name[80], connections[CELL_BYTES], uptime[CELL_BYTES] = "-";
@@ -429,6 +446,7 @@ static void show_title(const struct screen *s, struct span status)
     fprintf(s->out, "%s: pure-host %s, up for %s, connections: %s\n", name, version, uptime,
             count_of(status, "connections", connections));
     show_front(s, member_of(status, "front"));
+    show_tls_files(s, member_of(status, "tls_files"));
 }
 
 /* A host without links, and one of a version before them, has no tables of them. */
@@ -485,10 +503,10 @@ static int width_of_names(const struct screen *s, struct span apps, struct span 
     return listener.size > 0 ? name_width(listener, name_of_listener, width) : width;
 }
 
-int cli_status_show(FILE *out, struct span json, uint64_t now_ms)
+int cli_status_show(FILE *out, struct span json, uint64_t now_ms, const char *options)
 {
     struct span status;
-    struct screen s = {.out = out, .now_ms = now_ms};
+    struct screen s = {.out = out, .now_ms = now_ms, .options = options};
     if (cli_json_whole(json, &status) < 0 || status.data[0] != '{')
         return PE_MALFORMED;
     struct span apps = member_of(status, "apps"), links = member_of(status, "links");

@@ -11,8 +11,9 @@
 
 #define CLI_STATUS_WIDTH 110
 
-/* `now_ms` is the wall clock. 0, or PE_MALFORMED: not a JSON object. */
-int cli_status_show(FILE *out, struct span json, uint64_t now_ms);
+/* `now_ms` is the wall clock; `options` are those that commands need which are hinted at (cli_running.h). 0,
+ * or PE_MALFORMED: not a JSON object. */
+int cli_status_show(FILE *out, struct span json, uint64_t now_ms, const char *options);
 
 /* Whether that answer says that the store is degraded. */
 bool cli_status_degraded(struct span json);

@@ -53,6 +53,8 @@ struct config_pair {
 struct config_wire {
     struct wire_secret secrets[WIRE_SECRETS_MAX]; /* sign = whsec_…, whsk_… */
     unsigned secret_count;
+    char *secrets_path;          /* sign = file:PATH; NULL: they are elsewhere */
+    unsigned secrets_line;       /* of that key */
     struct wire_header *headers; /* header.NAME = TEMPLATE; both texts are owned, and may be secrets */
     unsigned header_count;
     unsigned header_lines[WIRE_HEADERS_MAX];

@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -236,6 +237,17 @@ int config_read_https(struct config_loader *l, const struct config_key *key, voi
     return config_keep_text(l, &https->text, value->text);
 }
 
+/* Port 0 is any that is free. */
+static bool same_place(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    const struct sockaddr_in *a4 = (const struct sockaddr_in *)a, *b4 = (const struct sockaddr_in *)b;
+    const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a, *b6 = (const struct sockaddr_in6 *)b;
+    if (a->ss_family != b->ss_family || a4->sin_port != b4->sin_port || a4->sin_port == 0)
+        return false;
+    return a->ss_family == AF_INET ? a4->sin_addr.s_addr == b4->sin_addr.s_addr
+                                   : memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) == 0;
+}
+
 int config_end_https(struct config_loader *l, const struct config *config)
 {
     static const char *const keys[] = {"https_certificate", "https_key", "https_ca"};
@@ -249,6 +261,11 @@ int config_end_https(struct config_loader *l, const struct config *config)
                                "https needs a certificate: add https_certificate = FILE and "
                                "https_key = FILE");
     }
+    char where[32] = "as it is not given, by default";
+    if (config_key_line(l, "http") > 0)
+        snprintf(where, sizeof(where), "line %u", config_key_line(l, "http"));
+    if (https->text && config->http && same_place(&https->address, &config->http_address))
+        return config_fail(l, https->line, "https: http is at the same address and port (%s)", where);
     if (!https->text || https->ca || config->token || config_is_loopback(&https->address))
         return 0;
     return config_fail(l, https->line,

@@ -376,6 +376,18 @@ static void *section_structure(struct config_loader *l)
     }
 }
 
+/* Whether what stands before the dot is meant to be the word of header.NAME. */
+static bool edit_of_header(const char *name, size_t size)
+{
+    static const char *const words[] = {"header"};
+    char word[16];
+    if (size >= sizeof(word))
+        return false;
+    memcpy(word, name, size);
+    word[size] = '\0';
+    return nearest_name(word, words, 1) != NULL;
+}
+
 static int fail_unknown(struct config_loader *l, const char *name)
 {
     const char *names[CONFIG_KEYS_MAX], *section = config_section_text(l->section);
@@ -386,6 +398,10 @@ static int fail_unknown(struct config_loader *l, const char *name)
         size_t used = strlen(list);
         snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", names[i]);
     }
+    const char *dot = strchr(name, '.');
+    if (dot && l->section == SECTION_OUTPUT && dot > name && edit_of_header(name, (size_t)(dot - name)))
+        return config_fail(l, l->line, "unknown key '%s' in %s: did you mean 'header%s'?", name, section,
+                           dot);
     const char *near = nearest_name(name, names, count);
     if (near)
         return config_fail(l, l->line, "unknown key '%s' in %s: did you mean '%s'?", name, section, near);
@@ -469,15 +485,17 @@ static const char *applies_text(unsigned applies)
 }
 
 const char *config_misplaced_key(const struct config_loader *l, const struct config_output *output,
-                                 const char **belongs)
+                                 unsigned *place, const char **belongs)
 {
     unsigned here = output->kind == OUTPUT_INNER  ? FOR_INNER
                     : output->kind == OUTPUT_LINK ? FOR_LINK
                                                   : 1u << output->mode;
-    for (unsigned i = 0; i < ARRAY_SIZE(output_keys); i++)
+    while (*place < ARRAY_SIZE(output_keys)) {
+        unsigned i = (*place)++;
         if (l->lines[i] > 0 && !(output_keys[i].applies & here)) {
             *belongs = applies_text(output_keys[i].applies);
             return output_keys[i].name;
         }
+    }
     return NULL;
 }

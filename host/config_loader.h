@@ -84,9 +84,9 @@ void config_dispose_wire(struct config_wire *wire);
 void config_dispose_egress(struct config_egress *egress);
 void config_dispose_pair(struct config_pair *pair);
 
-/* A key of the current [output] that was given and does not apply to it: its name, or NULL. `*belongs` says
- * what it is for. */
+/* The next key of the current [output] that was given and does not apply to it: its name, or NULL. `*place`
+ * begins with 0 and says where to go on; `*belongs` says what it is for. */
 const char *config_misplaced_key(const struct config_loader *l, const struct config_output *output,
-                                 const char **belongs);
+                                 unsigned *place, const char **belongs);
 
 #endif

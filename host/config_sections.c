@@ -337,21 +337,24 @@ static int end_link(struct config_loader *l, struct config_output *output)
 static int end_output(struct config_loader *l, struct config_output *output)
 {
     const char *belongs, *misplaced;
+    unsigned place = 0;
+    int error = 0;
     if (config_key_line(l, "wire") == 0 && config_key_line(l, "inner") == 0 &&
         config_key_line(l, "link") == 0)
         return config_fail(l, l->section_line,
                            "[output %s.%s] leads nowhere: add wire = URL, link = HOST:PORT or inner = APP",
                            output->app, output->output);
-    if ((misplaced = config_misplaced_key(l, output, &belongs)))
-        return config_fail(l, config_key_line(l, misplaced), "'%s' is for %s only: remove it", misplaced,
-                           belongs);
+    while ((misplaced = config_misplaced_key(l, output, &place, &belongs)))
+        error = config_fail(l, config_key_line(l, misplaced), "'%s' is for %s only: remove it", misplaced,
+                            belongs);
+    if (error < 0)
+        return error; /* the output may not be meant to be of the kind that it is */
     if (output->kind == OUTPUT_WIRE && output->mode == WIRE_PURE && end_pure_wire(l, output) < 0)
         return PE_CONFIG;
     if (output->kind == OUTPUT_LINK && end_link(l, output) < 0)
         return PE_CONFIG;
-    if (config_end_wire(l, output) < 0)
-        return PE_CONFIG;
-    if (end_output_sizes(l, output) < 0)
+    error = config_end_wire(l, output);
+    if (end_output_sizes(l, output) < 0 || error < 0)
         return PE_CONFIG;
     end_output_disk(l, output);
     return end_output_strings(l, output);

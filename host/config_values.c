@@ -316,6 +316,7 @@ bool value_is_name(const char *text, size_t max, const char *also)
 }
 
 #define COMPARED_MAX 64
+#define PREFIX_MIN   4
 
 static unsigned min3(unsigned a, unsigned b, unsigned c)
 {
@@ -343,12 +344,24 @@ static unsigned edit_distance(const char *a, size_t a_size, const char *b, size_
     return row[a_size][b_size];
 }
 
+/* The shortest of the names that `text` begins, if it has enough of it to mean one. */
+static const char *shortest_longer(const char *text, size_t size, const char *const *names, unsigned count)
+{
+    const char *shortest = NULL;
+    for (unsigned i = 0; size >= PREFIX_MIN && i < count; i++)
+        if (strncmp(names[i], text, size) == 0 && (!shortest || strlen(names[i]) < strlen(shortest)))
+            shortest = names[i];
+    return shortest;
+}
+
 const char *nearest_name(const char *text, const char *const *names, unsigned count)
 {
     size_t size = strlen(text);
     if (size > COMPARED_MAX)
         return NULL;
-    const char *nearest = NULL;
+    const char *nearest = shortest_longer(text, size, names, count);
+    if (nearest)
+        return nearest;
     unsigned least = (unsigned)size / 3 + 2; /* too far */
     for (unsigned i = 0; i < count; i++) {
         size_t name_size = strlen(names[i]);

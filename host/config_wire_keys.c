@@ -10,15 +10,31 @@
 
 /* --- sign = whsec_…, whsk_…: no message quotes one --- */
 
+/* A dot is in no base64: it may be quoted, unless it is long enough to be some other secret. */
+static bool looks_like_path(const char *written)
+{
+    return strlen(written) < 32 && strchr(written, '.') && !strpbrk(written, ": ,") &&
+           strncmp(written, "whs", 3) != 0;
+}
+
 int config_read_sign(struct config_loader *l, const struct config_key *key, void *field,
                      const struct config_value *value)
 {
     struct config_wire *wire = field;
     const char *why;
-    int count = secrets_parse(span_text(value->text), wire->secrets, WIRE_SECRETS_MAX, &why);
+    unsigned which;
+    int count = secrets_parse(span_text(value->text), wire->secrets, WIRE_SECRETS_MAX, &which, &why);
+    if (count < 0 && value->text[0] && looks_like_path(value->written))
+        return config_fail(l, l->line, "%s: %s: did you mean file:%s?", key->name, why, value->written);
+    if (count < 0 && which > 1)
+        return config_fail(l, l->line, "%s: %s (number %u of those given)", key->name, why, which);
     if (count < 0)
         return config_fail(l, l->line, "%s: %s", key->name, why);
     wire->secret_count = (unsigned)count;
+    wire->secrets_line = l->line;
+    if (strncmp(value->written, "file:", 5) == 0 &&
+        value_path(l->directory, value->written + 5, &wire->secrets_path) < 0)
+        return config_fail_memory(l);
     return 0;
 }
 
@@ -194,16 +210,24 @@ int config_read_disable_after(struct config_loader *l, const struct config_key *
     return 0;
 }
 
+/* The name of an output of the same app, which may also be written as in its section: APP.OUTPUT. */
+static const char *own_output(const struct config_output *output, const char *text)
+{
+    size_t size = strlen(output->app);
+    return strncmp(text, output->app, size) == 0 && text[size] == '.' ? text + size + 1 : text;
+}
+
 /* Whether there is such an output is seen once all sections are read (config_whole.c). */
 int config_read_on_disable(struct config_loader *l, const struct config_key *key, void *field,
                            const struct config_value *value)
 {
     struct config_wire *wire = field;
-    if (!value_is_name(value->text, CONFIG_NAME_MAX, ""))
+    const char *name = own_output(&l->config->outputs[l->config->output_count - 1], value->text);
+    if (!value_is_name(name, CONFIG_NAME_MAX, ""))
         return config_fail(l, l->line, "%s = %s: needs the name of another output of the same app", key->name,
                            value->written);
     wire->on_disable_line = l->line;
-    return config_keep_text(l, &wire->on_disable, value->text);
+    return config_keep_text(l, &wire->on_disable, name);
 }
 
 /* --- order_by, rate --- */
@@ -260,21 +284,25 @@ static int check_tls(struct config_loader *l, const struct config_output *output
     return 0;
 }
 
+/* All that is wrong is told at once: no part depends on another. */
 int config_end_wire(struct config_loader *l, struct config_output *output)
 {
     struct config_wire *wire = &output->wire;
     if (output->kind != OUTPUT_WIRE)
         return 0;
+    int error = 0;
     if (wire->order_by && wire->concurrency < 2)
-        return config_fail(
-            l, config_key_line(l, "order_by"),
-            "order_by is for wires with concurrency above 1: without, all records are in order");
+        error =
+            config_fail(l, config_key_line(l, "order_by"),
+                        "order_by is for wires with concurrency above 1: without, all records are in order");
     if (wire->on_disable && strcmp(wire->on_disable, output->output) == 0)
-        return config_fail(l, wire->on_disable_line,
-                           "on_disable: needs another output of the app, not this one");
-    if (end_headers(l, output) < 0 || check_tls(l, output) < 0)
-        return PE_CONFIG;
-    return end_statuses(l, output);
+        error = config_fail(l, wire->on_disable_line,
+                            "on_disable: needs another output of the app, not this one");
+    if (end_headers(l, output) < 0)
+        error = PE_CONFIG;
+    if (check_tls(l, output) < 0)
+        error = PE_CONFIG;
+    return end_statuses(l, output) < 0 ? PE_CONFIG : error;
 }
 
 static void dispose_header(const struct wire_header *header)
@@ -288,6 +316,7 @@ void config_dispose_wire(struct config_wire *wire)
     for (unsigned i = 0; i < wire->header_count; i++)
         dispose_header(&wire->headers[i]);
     free(wire->headers);
+    free(wire->secrets_path);
     free(wire->on_disable);
     free(wire->order_by);
     config_dispose_egress(&wire->egress);

@@ -108,11 +108,18 @@ static bool type_is(struct span value, const char *type)
 
 /* --- who asks --- */
 
+static const char scheme[] = "bearer ";
+
+/* Whatever it is. */
+static bool has_token(struct span value)
+{
+    return value.size >= sizeof scheme - 1 && http_is(span_of(value.data, sizeof scheme - 1), scheme);
+}
+
 static bool authorized(const char *token, struct span value)
 {
-    static const char scheme[] = "bearer ";
     size_t skip = sizeof scheme - 1, size = strlen(token);
-    if (value.size != skip + size || !http_is(span_of(value.data, skip), scheme))
+    if (value.size != skip + size || !has_token(value))
         return false;
     return sodium_memcmp(value.data + skip, token, size) == 0;
 }
@@ -410,7 +417,7 @@ void front_request_begin(struct client *c)
     const char *token = front->config->token;
     bool open = to.route == ROUTE_HEALTH || to.route == ROUTE_SEALED; /* where the key says who it is */
     if (token && !open && !authorized(token, fields.authorization))
-        client_decline(c, 401, "a token is needed");
+        client_decline(c, 401, has_token(fields.authorization) ? "the token is wrong" : "a token is needed");
     else if (begin_route(c, &to, method))
         begin_resource(c, &to, &fields);
 }

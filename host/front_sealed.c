@@ -62,6 +62,7 @@ static struct front_app *find_app(struct client *c, const struct sealed_peer *pe
     if (!app) {
         client_decline(c, 404, "there is no such app");
     } else if (!peer->apps[app - c->front->apps]) {
+        sealed_door_disallow(c->front->door, peer, app->app->name);
         client_decline(c, 403, "apps = of the [peer] does not name this app");
         app = NULL;
     }

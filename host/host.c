@@ -130,7 +130,7 @@ static int make_registry(struct host *h)
 {
     const struct config *c = h->config;
     struct registry *r = &h->registry;
-    *r = (struct registry){.config = &h->fitted, .loop_count = h->thread_count};
+    *r = (struct registry){.config = &h->fitted, .loop_count = h->thread_count, .tls = &h->tls.report};
     r->apps = calloc(c->app_count + 1, sizeof *r->apps);
     r->outlets = calloc(c->output_count + 1, sizeof *r->outlets);
     r->loops = calloc(h->thread_count, sizeof *r->loops);

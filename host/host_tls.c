@@ -95,6 +95,8 @@ void host_tls_init(struct host_tls *t)
 {
     *t = (struct host_tls){0};
     pthread_mutex_init(&t->lock, NULL);
+    pthread_mutex_init(&t->report.lock, NULL);
+    t->report.expires_s = INT64_MAX;
 }
 
 void host_tls_dispose(struct host_tls *t)
@@ -114,6 +116,7 @@ void host_tls_dispose(struct host_tls *t)
         free(trust);
     }
     pthread_mutex_destroy(&t->lock);
+    pthread_mutex_destroy(&t->report.lock);
 }
 
 static bool same_text(const char *a, const char *b)
@@ -276,8 +279,8 @@ static void look_at_entry(struct host_tls_entry *e)
     if (!changed && e->well)
         return;
     struct tls_context *context;
-    char why[WHY_MAX];
     bool first = !e->tried;
+    char why[WHY_MAX];
     int error = make_context(e, &context, why, sizeof why);
     e->tried = true;
     e->stamp = stamp;
@@ -296,6 +299,46 @@ static void look_at_entry(struct host_tls_entry *e)
     e->made |= e->well;
 }
 
+/* --- the report --- */
+
+static void report_one(struct tls_report *r, const char *why, bool made, uint64_t *unreadable)
+{
+    if ((*unreadable)++ > 0)
+        return;
+    pthread_mutex_lock(&r->lock);
+    snprintf(r->why, sizeof r->why, "%s: %s", why,
+             made ? "what was read before is in use" : "who needs it rests until it can be used");
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* CA certificates that were never there are told of as themselves, not with each who needs them. */
+static void report_entry(struct tls_report *r, struct host_tls_entry *e, uint64_t *unreadable,
+                         int64_t *expires_s)
+{
+    const struct host_tls_trust *trust = e->trust;
+    struct tls_context *context = tls_current_take(&e->current);
+    if (!e->well && (!trust || trust->trust))
+        report_one(r, e->why, e->made, unreadable);
+    atomic_store(&e->current.outdated, context && (!e->well || (trust && !trust->well)));
+    if (context && tls_context_expires_s(context) < *expires_s)
+        *expires_s = tls_context_expires_s(context);
+    tls_context_drop(context);
+}
+
+static void report(struct host_tls *t)
+{
+    uint64_t unreadable = 0;
+    int64_t expires_s = INT64_MAX;
+    for (struct host_tls_entry *e = t->entries; e; e = e->next)
+        report_entry(&t->report, e, &unreadable, &expires_s);
+    for (struct host_tls_trust *trust = t->trusts; trust; trust = trust->next) {
+        if (!trust->well)
+            report_one(&t->report, trust->why, trust->trust, &unreadable);
+    }
+    atomic_store(&t->report.expires_s, expires_s);
+    atomic_store(&t->report.unreadable, unreadable);
+}
+
 void host_tls_look(struct host_tls *t)
 {
     pthread_mutex_lock(&t->lock);
@@ -303,6 +346,7 @@ void host_tls_look(struct host_tls *t)
         look_at_trust(trust);
     for (struct host_tls_entry *e = t->entries; e; e = e->next)
         look_at_entry(e);
+    report(t);
     pthread_mutex_unlock(&t->lock);
 }
 

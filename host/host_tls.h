@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "host/config.h"
+#include "host/tls_report.h"
 
 #include <pthread.h>
 
@@ -37,6 +38,7 @@ struct host_tls {
     pthread_mutex_t lock; /* of the lists and all in them: held for a whole look */
     struct host_tls_trust *trusts;
     struct host_tls_entry *entries;
+    struct tls_report report;
     struct timer timer; /* on the front's loop: the next look, or the next glance at one under way */
     struct loop *loop;
     struct log *log;

@@ -1,5 +1,7 @@
 #include "host/metrics.h"
 
+#include "host/sealed_door.h"
+
 #include "host/status.h"
 
 typedef unsigned long long ull;
@@ -392,9 +394,39 @@ static void write_front(struct text *t, const struct front *front)
         text_format(t, "pure_front_replies_total{class=\"%uxx\"} %llu\n", class, (ull)n->replies[class]);
 }
 
+/* --- files of TLS --- */
+
+static void write_tls(struct text *t, const struct tls_report *tls)
+{
+    if (!tls)
+        return;
+    int64_t expires_s = atomic_load(&tls->expires_s);
+    front_sample(t, "pure_tls_files_unreadable", "gauge",
+                 "CA files, and pairs of certificate and key, that cannot be read as they are now.",
+                 atomic_load(&tls->unreadable));
+    if (expires_s < INT64_MAX)
+        front_sample(t, "pure_tls_certificate_expires_seconds", "gauge",
+                     "When the first of the host's own certificates in use expires, in seconds since 1970.",
+                     (uint64_t)(expires_s > 0 ? expires_s : 0));
+}
+
+/* --- sealed records that come in --- */
+
+static void write_door(struct text *t, const struct sealed_door *door)
+{
+    if (!door)
+        return;
+    front_sample(t, "pure_sealed_strangers_total", "counter", "Sealed requests of hosts that are not let in.",
+                 door->strangers);
+    front_sample(t, "pure_sealed_disallowed_total", "counter",
+                 "Sealed requests of peers to apps that they may not send to.", door->disallowed);
+}
+
 void metrics_write(struct front *front, struct text *t)
 {
     write_front(t, front);
+    write_tls(t, front->registry->tls);
+    write_door(t, front->door);
     write_loops(t, front->registry);
     write_apps(t, front->registry);
     write_outlets(t, front->registry);

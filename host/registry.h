@@ -9,6 +9,7 @@
 #include "host/config.h"
 #include "host/dead_request.h"
 #include "host/inbox.h"
+#include "host/tls_report.h"
 #include "journal/writer.h"
 #include "link/link.h"
 #include "link/link_listener.h"
@@ -97,6 +98,7 @@ struct registry {
     unsigned journal_count;
     struct registry_journal *journals;
     struct link_listener_report *listener; /* NULL: no links come in */
+    struct tls_report *tls;                /* NULL: no files of TLS are looked at */
 };
 
 #endif

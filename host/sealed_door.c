@@ -65,17 +65,34 @@ const struct sealed_peer *sealed_door_find(const struct sealed_door *door, const
     return bsearch(&like, door->peers, door->peer_count, sizeof like, by_key);
 }
 
+/* The 1st, 2nd, 4th … */
+static bool is_said(uint64_t times)
+{
+    return (times & (times - 1)) == 0;
+}
+
 /* Anybody can put a key there that is not his: it is proven only behind this. */
 static void say_stranger(struct sealed_door *door, const uint8_t key[HOST_KEY_BYTES])
 {
     char text[HOST_KEY_PUBLIC_TEXT];
-    if ((door->strangers & (door->strangers + 1)) == 0) { /* the 1st, 2nd, 4th … */
-        host_key_public_text(key, text);
-        log_line(door->log, LOG_WARNING,
-                 "a host that is not let in tried to send sealed records here: its key, as it says, is %s",
-                 text);
-    }
-    door->strangers++;
+    if (!is_said(++door->strangers))
+        return;
+    host_key_public_text(key, text);
+    log_line(door->log, LOG_WARNING,
+             "sealed: a host that is not let in tried to send here (tries so far: %llu); if it may, add a "
+             "section [peer NAME] with key = %s",
+             (unsigned long long)door->strangers, text);
+}
+
+void sealed_door_disallow(struct sealed_door *door, const struct sealed_peer *peer, const char *app)
+{
+    if (!is_said(++door->disallowed))
+        return;
+    log_line(
+        door->log, LOG_WARNING,
+        "sealed: peer %s tried to send to app %s (such tries so far: %llu); if it may, add %s to apps of "
+        "[peer %s]",
+        peer->name, app, (unsigned long long)door->disallowed, app, peer->name);
 }
 
 struct gate {

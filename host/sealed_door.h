@@ -26,8 +26,9 @@ struct sealed_door {
     struct log *log;
     struct sealed_peer *peers; /* peer_count of them, by their keys */
     unsigned peer_count;
-    uint64_t strangers; /* requests of keys that are not let in */
-    bool drawn;         /* `secret` is there: with the first ticket */
+    uint64_t strangers;  /* requests of keys that are not let in */
+    uint64_t disallowed; /* requests of peers to apps that they may not send to */
+    bool drawn;          /* `secret` is there: with the first ticket */
     uint8_t secret[crypto_generichash_blake2b_KEYBYTES];
 };
 
@@ -44,6 +45,9 @@ const struct sealed_peer *sealed_door_find(const struct sealed_door *door, const
  * log, the 1st, 2nd, 4th … time. */
 int sealed_door_open(struct sealed_door *door, struct span text, struct sealed_opened *opened,
                      const struct sealed_peer **peer);
+
+/* A peer has asked for an app that it may not send to: counted, and said in the same way. */
+void sealed_door_disallow(struct sealed_door *door, const struct sealed_peer *peer, const char *app);
 
 void sealed_door_ticket(struct sealed_door *door, const struct sealed_peer *peer, uint64_t now_ns,
                         uint8_t ticket[SEALED_TICKET_BYTES]);

@@ -233,7 +233,25 @@ static bool has_certificate(const struct front *front)
 
 static const char *certificate_state(const struct front *front)
 {
-    return has_certificate(front) ? "ok" : "unreadable";
+    if (!has_certificate(front))
+        return "unreadable";
+    return atomic_load(&front->https->outdated) ? "old" : "ok";
+}
+
+/* Files that could not be read as they are now: a renewal that went wrong would else be seen when what is in
+ * use instead expires. Where all is well there is no such member. */
+static void write_tls_files(struct text *t, const struct registry *r)
+{
+    char why[TLS_REPORT_WHY_MAX];
+    uint64_t unreadable = r->tls ? atomic_load(&r->tls->unreadable) : 0;
+    if (unreadable == 0)
+        return;
+    pthread_mutex_lock(&r->tls->lock);
+    memcpy(why, r->tls->why, sizeof why);
+    pthread_mutex_unlock(&r->tls->lock);
+    text_format(t, ",\"tls_files\":{\"unreadable\":%llu,\"why\":", (ull)unreadable);
+    text_json(t, why);
+    text_format(t, "}");
 }
 
 static void write_front(struct text *t, const struct front *front)
@@ -263,6 +281,7 @@ void status_write(struct front *front, struct text *t)
     text_format(t, ",\"uptime_s\":%llu,\"connections\":%u",
                 (ull)((front->loop->now_ns - front->started_ns) / NS_PER_S), front->open);
     write_front(t, front);
+    write_tls_files(t, r);
     text_format(t, ",\"apps\":[");
     for (unsigned i = 0; i < r->app_count; i++) {
         text_add(t, ",", i > 0);
@@ -300,7 +319,7 @@ static struct verdict judge(const struct registry *r, uint64_t wall_ms)
     for (unsigned i = 0; i < r->journal_count; i++)
         v.healthy &=
             atomic_load_explicit(&r->journals[i].writer->condition, memory_order_relaxed) == JOURNAL_OK;
-    v.degraded |= !v.healthy || status_store_degraded(r);
+    v.degraded |= !v.healthy || status_store_degraded(r) || (r->tls && atomic_load(&r->tls->unreadable) > 0);
     return v;
 }
 
@@ -310,11 +329,12 @@ bool health_write(struct front *front, struct text *t)
     uint64_t wall_ms = front_wall_ms(front);
     struct verdict v = judge(r, wall_ms);
     if (front->https)
-        v.degraded |= !has_certificate(front);
+        v.degraded |= !has_certificate(front) || atomic_load(&front->https->outdated);
     text_format(t, "{\"healthy\":%s,\"degraded\":%s,\"host\":\"ok\"", v.healthy ? "true" : "false",
                 v.degraded ? "true" : "false");
     if (front->https)
         text_format(t, ",\"certificate\":\"%s\"", certificate_state(front));
+    write_tls_files(t, r);
     text_format(t, ",\"apps\":[");
     for (unsigned i = 0; i < r->app_count; i++) {
         text_add(t, ",", i > 0);

@@ -4,7 +4,9 @@
 #include "tls/accelerate.h"
 #include "tls/engine_private.h"
 #include "tls/key_pair.h"
+#include "tls/pem.h"
 #include "tls/trust.h"
+#include "tls/x509.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -119,21 +121,50 @@ static int refuse(char *why, size_t why_size, const char *path, const char *what
     return PE_TLS_FILES;
 }
 
+/* Of a chain (PEM); what cannot be parsed here is passed over. */
+static int find_expiry(struct span chain, int64_t *expires_s)
+{
+    uint8_t *der = malloc(pem_bytes_max(chain.size));
+    long size;
+    if (!der)
+        return -ENOMEM;
+    while ((size = pem_next_certificate(&chain, der)) >= 0) {
+        struct x509 x;
+        if (x509_parse(&x, span_of(der, (size_t)size)) == 0 && x.not_after_s < *expires_s)
+            *expires_s = x.not_after_s;
+    }
+    free(der);
+    return 0;
+}
+
+static bool holds(struct span text, const char *mark)
+{
+    return memmem(text.data, text.size, mark, strlen(mark)) != NULL;
+}
+
 static int use_pair(WOLFSSL_CTX *wolf, const struct tls_options *o, struct span chain, struct span key,
                     char *why, size_t why_size)
 {
     if (wolfSSL_CTX_use_certificate_chain_buffer(wolf, chain.data, (long)chain.size) != WOLFSSL_SUCCESS)
-        return refuse(why, why_size, o->certificate, "holds no certificate chain (PEM)");
+        return refuse(why, why_size, o->certificate,
+                      holds(chain, "PRIVATE KEY-----")
+                          ? "holds a private key and no certificate: are the two files exchanged?"
+                          : "holds no certificate chain (PEM)");
     if (wolfSSL_CTX_use_PrivateKey_buffer(wolf, key.data, (long)key.size, WOLFSSL_FILETYPE_PEM) !=
         WOLFSSL_SUCCESS)
-        return refuse(why, why_size, o->key, "holds no private key (PEM, not encrypted)");
+        return refuse(why, why_size, o->key,
+                      holds(key, "-----BEGIN CERTIFICATE-----") && !holds(key, "PRIVATE KEY-----")
+                          ? "holds a certificate and no private key: are the two files exchanged?"
+                          : "holds no private key (PEM, not encrypted)");
     if (!tls_key_belongs(key, chain))
         return refuse(why, why_size, o->key, "is not the key of the certificate");
     return 0;
 }
 
-static int load_certificate(WOLFSSL_CTX *wolf, const struct tls_options *o, char *why, size_t why_size)
+static int load_certificate(WOLFSSL_CTX *wolf, const struct tls_options *o, int64_t *expires_s, char *why,
+                            size_t why_size)
 {
+    *expires_s = INT64_MAX;
     if (!o->certificate)
         return 0;
     uint8_t *chain, *key;
@@ -146,6 +177,8 @@ static int load_certificate(WOLFSSL_CTX *wolf, const struct tls_options *o, char
     else
         error = use_pair(wolf, o, span_of(chain, (size_t)chain_size), span_of(key, (size_t)key_size), why,
                          why_size);
+    if (error == 0)
+        error = find_expiry(span_of(chain, (size_t)chain_size), expires_s);
     free(chain);
     wipe(key, key_size);
     return error;
@@ -233,7 +266,8 @@ int tls_context_make(struct tls_context **made, const struct tls_options *o, cha
     pthread_once(&once, start_library);
     struct tls_context *context = library_ready ? calloc(1, sizeof *context) : NULL;
     WOLFSSL_CTX *wolf = context ? make_wolf(o) : NULL;
-    int error = wolf ? load_certificate(wolf, o, why, why_size) : -ENOMEM;
+    int64_t expires_s;
+    int error = wolf ? load_certificate(wolf, o, &expires_s, why, why_size) : -ENOMEM;
     if (error == -ENOMEM)
         snprintf(why, why_size, "%s", pure_error_text(error));
     wolfSSL_ERR_clear_error(); /* what was wrong is told in `why` */
@@ -248,7 +282,8 @@ int tls_context_make(struct tls_context **made, const struct tls_options *o, cha
                                     .trust = o->trust ? tls_trust_hold(o->trust) : NULL,
                                     .pin_count = o->pin_count,
                                     .server = o->server,
-                                    .certificate = o->certificate != NULL};
+                                    .certificate = o->certificate != NULL,
+                                    .expires_s = expires_s};
     memcpy(context->pins, o->pins, sizeof context->pins);
     *made = context;
     return 0;
@@ -268,6 +303,11 @@ void tls_context_drop(struct tls_context *context)
     if (context->trust)
         tls_trust_drop(context->trust);
     free(context);
+}
+
+int64_t tls_context_expires_s(const struct tls_context *context)
+{
+    return context->expires_s;
 }
 
 void tls_thread_end(void)

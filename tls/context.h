@@ -31,6 +31,9 @@ int tls_context_make(struct tls_context **made, const struct tls_options *option
 struct tls_context *tls_context_hold(struct tls_context *context);
 void tls_context_drop(struct tls_context *context); /* NULL: nothing */
 
+/* When the first certificate of our chain expires, in seconds since 1970; INT64_MAX: we have none. */
+int64_t tls_context_expires_s(const struct tls_context *context);
+
 /* Before a thread ends that has made contexts or spoken TLS: gives back what wolfSSL keeps for it, tables of
  * some megabytes for elliptic curves. */
 void tls_thread_end(void);
@@ -39,6 +42,7 @@ void tls_thread_end(void);
 struct tls_current {
     _Atomic(struct tls_context *) context; /* private: tls_current_take and _replace only */
     _Atomic unsigned taking;
+    _Atomic bool outdated; /* its files have changed since, and cannot be used: by whoever reads them */
 };
 
 /* What is there now, held for the caller. */

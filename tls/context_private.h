@@ -14,7 +14,8 @@ struct tls_context {
     uint8_t pins[TLS_PINS_MAX][TLS_PIN_BYTES];
     unsigned pin_count;
     bool server;
-    bool certificate; /* it has one of ours */
+    bool certificate;  /* it has one of ours */
+    int64_t expires_s; /* the first of those to expire */
 };
 
 /* The cipher suites of a context, as numbers of the registry (RFC 8446 appendix B.4, RFC 7905, RFC 5289): all

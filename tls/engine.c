@@ -106,6 +106,20 @@ static enum tls_event shake_hands(struct tls_engine *e)
     return TLS_READY;
 }
 
+/* Of first bytes that are not TLS: plain HTTP is told by the beginning of a status line, or of a request. */
+static const char *what_it_is(const struct tls_engine *e)
+{
+    static const char *const requests[] = {"GET ", "POST ", "HEAD "};
+    struct span bytes = e->input;
+    if (!e->context->server && bytes.size >= 5 && memcmp(bytes.data, "HTTP/", 5) == 0)
+        return "the peer speaks plain HTTP: did you mean http?";
+    for (size_t i = 0; e->context->server && i < ARRAY_SIZE(requests); i++) {
+        if (bytes.size >= strlen(requests[i]) && memcmp(bytes.data, requests[i], strlen(requests[i])) == 0)
+            return "the peer speaks plain HTTP: its URL is to begin with https";
+    }
+    return "the first bytes are not TLS";
+}
+
 /* What answers in plain HTTP, or anything else, is told apart from TLS of other versions (RFC 8446 section
  * 5.1: the type, and the legacy version's first byte). */
 static bool looks_like_tls(struct tls_engine *e)
@@ -113,7 +127,7 @@ static bool looks_like_tls(struct tls_engine *e)
     const uint8_t *at = e->input.data;
     for (size_t i = 0; i < e->input.size && e->fed + i < 2; i++) {
         if (e->fed + i == 0 ? at[i] < 20 || at[i] > 23 : at[i] != 3)
-            return tls_engine_fail(e, PE_TLS_RECORD, "the first bytes are not TLS"), false;
+            return tls_engine_fail(e, PE_TLS_RECORD, what_it_is(e)), false;
     }
     return true;
 }

@@ -52,11 +52,15 @@ static const char *alert_name(int alert)
     return name ? name : "an alert";
 }
 
+static bool is_about_certificate(int alert)
+{
+    return (alert >= 42 && alert <= 46) || alert == 48 || alert == 49 || alert == 116;
+}
+
 /* Without one of ours: a server that wants a certificate says so (1.3), or says anything else (1.2). */
 static int alert_error(const struct tls_engine *e, int alert)
 {
-    bool about_certificate = (alert >= 42 && alert <= 46) || alert == 48 || alert == 49;
-    if (alert == 116 || (e->asked && (about_certificate || alert == 40)))
+    if (alert == 116 || (e->asked && (is_about_certificate(alert) || alert == 40)))
         return PE_TLS_NEEDS_CERTIFICATE;
     bool nothing_in_common = alert == 40 || alert == 70 || alert == 71 || alert == 86;
     return nothing_in_common && !e->ready ? PE_TLS_VERSION : PE_TLS_PEER;
@@ -68,7 +72,9 @@ static int fail_alert(struct tls_engine *e)
     wolfSSL_get_alert_history(e->wolf, &history);
     int alert = history.last_rx.code;
     char detail[TLS_DETAIL_MAX];
-    snprintf(detail, sizeof detail, "%s (%d)", alert_name(alert), alert);
+    bool ours = !e->context->server && e->context->certificate && is_about_certificate(alert);
+    snprintf(detail, sizeof detail, "%s (%d)%s", alert_name(alert), alert,
+             ours ? ": it may be about our certificate" : "");
     return tls_engine_fail(e, alert_error(e, alert), detail);
 }
 

@@ -35,8 +35,13 @@ static void describe(const struct wire *w, int error, const struct answer *a, co
     else if (error == PE_HTTP_REDIRECT)
         snprintf(text, TEXT_SIZE, "POST %.64s: %u redirects to \"%.90s\", not followed", w->endpoint,
                  a->status, a->location);
+    else if (error == PE_HTTP_GONE)
+        snprintf(text, TEXT_SIZE, "POST %.140s: 410 Gone: the output is disabled", w->endpoint);
+    else if (error == PE_PROXY)
+        snprintf(text, TEXT_SIZE, "POST %.140s: %u, the proxy wants other credentials", w->endpoint,
+                 a->status);
     else if (error == PE_HTTP_STATUS)
-        snprintf(text, TEXT_SIZE, "POST %s: %u %s", w->endpoint, a->status, a->reason);
+        snprintf(text, TEXT_SIZE, "POST %.130s: %u %s", w->endpoint, a->status, a->reason);
     else
         snprintf(text, TEXT_SIZE, "POST %s: %u, %s", w->endpoint, a->status, pure_error_text(error));
 }
@@ -247,15 +252,23 @@ void delivery_refused(struct wire *w, uint64_t now_ns, const struct answer *a)
 
 /* --- statuses --- */
 
+/* 407 is no receiver's (RFC 9110 section 15.5.8). Of other statuses nobody can tell. */
+static bool is_proxys(const struct wire *w, uint16_t status)
+{
+    return status == 407 && w->destination.proxied && !w->destination.tunnelled;
+}
+
 bool delivery_is_refusal(const struct wire *w, uint16_t status)
 {
-    return wire_statuses_have(&w->delivery.policy.refused, status);
+    return !is_proxys(w, status) && wire_statuses_have(&w->delivery.policy.refused, status);
 }
 
 int delivery_error_of(const struct wire *w, const struct answer *a)
 {
     if (a->status == 410 && wire_statuses_have(&w->delivery.policy.disables, 410))
         return PE_HTTP_GONE;
+    if (is_proxys(w, a->status))
+        return PE_PROXY;
     return a->status / 100 == 3 && a->location[0] ? PE_HTTP_REDIRECT : PE_HTTP_STATUS;
 }
 

@@ -114,6 +114,14 @@ bool destination_permitted(const struct destination *d)
     return d->literal.len == 0 || permitted(d, &d->literal);
 }
 
+void destination_why_denied(const struct destination *d, char text[NETWORKS_WHY_MAX])
+{
+    const struct resolver_address *at = destination_permitted(d) ? &d->addresses.known[0] : &d->literal;
+    text[0] = '\0';
+    if (d->egress && at->len > 0)
+        networks_why(d->egress, (const struct sockaddr *)&at->address, text);
+}
+
 /* Takes the first of the family from `from`, or the first of all if there is none; returns the family. */
 static sa_family_t take(struct resolver_address *from, unsigned *count, sa_family_t family,
                         struct resolver_address *to)

@@ -68,6 +68,9 @@ void destination_leave(struct destination *d, struct destination_waiter *waiter)
 /* Whether the URL's host, if it is an address, may be connected to: also where a proxy would do that. */
 bool destination_permitted(const struct destination *d);
 
+/* When that, or every address, may not: which rule forbids the first of them (networks_why). */
+void destination_why_denied(const struct destination *d, char text[NETWORKS_WHY_MAX]);
+
 /* The addresses that may be connected to, in the order in which to try them: the one whose turn it is first,
  * then the families in turn (RFC 8305 section 4). Returns how many they are. */
 unsigned destination_order(const struct destination *d, struct resolver_address out[RESOLVER_ADDRESSES]);

@@ -275,12 +275,21 @@ static void fail_without_address(struct dial *dial, int error)
     fail(dial, error);
 }
 
+static void fail_denied(struct dial *dial)
+{
+    char why[NETWORKS_WHY_MAX];
+    bool proxy = dial->destination->proxied && destination_permitted(dial->destination);
+    destination_why_denied(dial->destination, why);
+    snprintf(dial->text, sizeof dial->text, "%s%.110s", proxy ? "the proxy: " : "", why);
+    fail(dial, PE_NAME_DENIED);
+}
+
 static void start_race(struct dial *dial, uint64_t now_ns)
 {
     struct resolver_address order[RESOLVER_ADDRESSES];
     dial->count = destination_order(dial->destination, order);
     if (dial->count == 0) {
-        fail_without_address(dial, PE_NAME_DENIED);
+        fail_denied(dial);
         return;
     }
     for (unsigned i = 0; i < dial->count; i++) {
@@ -305,7 +314,7 @@ static void go_on(struct dial *dial, uint64_t now_ns)
     if (dial->error < 0)
         fail_without_address(dial, dial->error);
     else if (!destination_permitted(dial->destination))
-        fail(dial, PE_NAME_DENIED);
+        fail_denied(dial);
     else
         start_race(dial, now_ns);
 }

@@ -32,9 +32,19 @@ static void connected(struct stream *s)
     stir(l);
 }
 
+/* Whether what is to be plain HTTP begins as a TLS record (RFC 8446 section 5.1): an alert, mostly. */
+static bool speaks_tls(const struct lane *l, const uint8_t *bytes, size_t size)
+{
+    const struct connection *c = &l->connection;
+    return !l->shared->tls && c->done == 0 && c->reply_bytes == 0 && size >= 2 && bytes[0] >= 20 &&
+           bytes[0] <= 23 && bytes[1] == 3;
+}
+
 static void data(struct stream *s, const uint8_t *bytes, size_t size)
 {
     struct lane *l = lane_of(s);
+    if (speaks_tls(l, bytes, size))
+        snprintf(l->detail, sizeof l->detail, "the peer speaks TLS: did you mean https?");
     connection_received(&l->connection, now(l), span_of(bytes, size));
     stir(l);
 }

@@ -70,6 +70,8 @@ static const char *parse_one(struct span text, struct wire_secret *to)
         to->kind = WIRE_HMAC;
     else if (take(&text, PRIVATE_PREFIX))
         to->kind = WIRE_ED25519;
+    else if (text.size > 0 && text.data[0] == '#')
+        return "a file of signing secrets has no comments: remove the one that begins with #";
     else
         return "a signing secret begins with whsec_ or whsk_";
     const char *why = decode(text, to->key, &size);
@@ -79,7 +81,7 @@ static const char *parse_one(struct span text, struct wire_secret *to)
     return why ? why : secret_check(to);
 }
 
-int secrets_parse(struct span text, struct wire_secret *to, unsigned room, const char **why)
+int secrets_parse(struct span text, struct wire_secret *to, unsigned room, unsigned *which, const char **why)
 {
     unsigned count = 0;
     memset(to, 0, room * sizeof *to);
@@ -95,6 +97,7 @@ int secrets_parse(struct span text, struct wire_secret *to, unsigned room, const
         count++;
         text = span_of(text.data + size, text.size - size);
     }
+    *which = count > room ? 0 : count; /* too many: none of them is to blame */
     if (count == 0)
         *why = "there is no signing secret";
     if (*why)

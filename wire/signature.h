@@ -21,8 +21,9 @@
 #include <sodium.h>
 
 /* Several secrets are separated by white space or commas. Returns how many there are, 1 to `room`, or
- * PE_CONFIG with `*why` (static: it never holds a part of a secret); all of `to` is zero then. */
-int secrets_parse(struct span text, struct wire_secret *to, unsigned room, const char **why);
+ * PE_CONFIG with `*why` (static: it never holds a part of a secret) for number `*which` of them, counted from
+ * 1, or 0 if it is about all of them; all of `to` is zero then. */
+int secrets_parse(struct span text, struct wire_secret *to, unsigned room, unsigned *which, const char **why);
 
 /* NULL, or what is wrong with a secret (static). */
 const char *secret_check(const struct wire_secret *secret);

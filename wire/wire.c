@@ -239,7 +239,9 @@ static void set_limits(struct wire *w, const struct wire_options *o)
 
 static void set_destination(struct wire *w, const struct wire_options *o)
 {
-    snprintf(w->endpoint, sizeof w->endpoint, "http%s://%.100s", o->url.tls ? "s" : "", o->url.authority);
+    snprintf(w->endpoint, sizeof w->endpoint, "http%s://%.80s%s%.60s", o->url.tls ? "s" : "",
+             o->url.authority, o->proxied ? " by way of the proxy " : "",
+             o->proxied ? o->proxy.url.authority : "");
     memcpy(w->host, o->url.host, sizeof w->host);
     w->shared.tls = o->url.tls ? o->tls : NULL;
     destination_init(&w->destination, o, w->loop, w->resolver);

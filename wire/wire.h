@@ -69,7 +69,8 @@ struct wire {
     enum wire_mode mode;
     const struct wire_ways *ways;    /* of the mode */
     uint8_t epoch[WIRE_EPOCH_BYTES]; /* the stream's: options do not change it, the outlet's contact may */
-    char endpoint[128]; /* "http://host" for people: the path and the query of a webhook may be secrets */
+    char endpoint[176]; /* "http://host" for people, and the proxy: the path and the query of a webhook may be
+                           secrets */
     char host[RESOLVER_NAME_MAX + 1];
     bool stopping;
     _Atomic bool hurried;               /* rests are short from now on */

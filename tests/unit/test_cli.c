@@ -400,7 +400,7 @@ static const char *show(const char *json, char *screen, size_t size)
 {
     memset(screen, 0, size);
     FILE *out = fmemopen(screen, size, "w");
-    int error = cli_status_show(out, span_text(json), 10000000);
+    int error = cli_status_show(out, span_text(json), 10000000, "");
     fclose(out);
     return error < 0 ? "malformed" : screen;
 }

@@ -152,7 +152,9 @@ static void what_is_named_and_not_there_is_a_failure(void **state)
                                  "POST /outputs/a.o/dead/drop HTTP", said, sizeof said, "dead", "drop", "a.o",
                                  "7"),
                      CLI_FAILED);
-    assert_string_equal(said, "pure-host: a.o has no dead letters in 7: see pure-host dead list a.o\n");
+    assert_non_null(strstr(
+        said, "pure-host: a.o has no dead letters in 7: see pure-host dead list --url http://127.0.0.1:"));
+    assert_non_null(strstr(said, " a.o\n"));
     assert_int_equal(
         run_against("HTTP/1.1 404 Not Found\r\nContent-Length: 26\r\n\r\n{\"error\":\"no such output\"}\n",
                     "\r\n\r\n", said, sizeof said, "dead", "replay", "a.o", NULL),

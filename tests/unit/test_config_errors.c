@@ -288,6 +288,25 @@ static void all_problems_of_a_file_are_told_in_its_order(void **state)
                "x:10: [output relay.o]: there is no app 'relay': add [app relay]\n");
 }
 
+static void what_is_wrong_between_the_keys_of_an_output_is_told_at_once(void **state)
+{
+    (void)state;
+    static const char text[] = APP "[output a.o]\nwire = http://h/\non_disable = o\norder_by = m\nca = c\n"
+                                   "success = 200\nrefuse = 200\nbackoff_min = 60s\nbackoff_max = 1s\n"
+                                   "[output a.p]\ninner = a\ngzip = 6\nrate = 1/s\n";
+    expect_all(text, 20,
+               "x:6: order_by is for wires with concurrency above 1: without, all records are in order\n"
+               "x:5: on_disable: needs another output of the app, not this one\n"
+               "x:7: 'ca' is for wires to https:// URLs only: remove it\n"
+               "x:9: refuse: 200 is in success already (line 8): a status means one thing\n"
+               "x:11: backoff_max is shorter than backoff_min: raise it\n"
+               "x:14: 'gzip' is for wires with mode = webhook or batch only: remove it\n"
+               "x:15: 'rate' is for wires with mode = webhook or batch only: remove it\n");
+    expect_all(text, 2,
+               "x:6: order_by is for wires with concurrency above 1: without, all records are in order\n"
+               "x:5: on_disable: needs another output of the app, not this one\n");
+}
+
 static void a_section_with_a_problem_is_not_said_to_lack_something(void **state)
 {
     (void)state;
@@ -457,6 +476,7 @@ int main(void)
         cmocka_unit_test(no_error_holds_a_secret),
         cmocka_unit_test(each_broken_file_has_its_exact_error),
         cmocka_unit_test(all_problems_of_a_file_are_told_in_its_order),
+        cmocka_unit_test(what_is_wrong_between_the_keys_of_an_output_is_told_at_once),
         cmocka_unit_test(a_section_with_a_problem_is_not_said_to_lack_something),
         cmocka_unit_test(a_section_that_cannot_be_begun_is_passed_over),
         cmocka_unit_test(a_store_that_is_misspelt_is_not_said_to_be_missing),

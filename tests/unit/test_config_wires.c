@@ -54,7 +54,7 @@ static void every_key_of_wires_reaches_its_field(void **state)
                             "refuse = 400, 422\n"
                             "disable = none\n"
                             "disable_after = 5d, 100\n"
-                            "on_disable = other\n"
+                            "on_disable = a.other\n"
                             "concurrency = 64\n"
                             "order_by = customer\n"
                             "rate = 90/m\n"
@@ -302,6 +302,11 @@ static const struct {
     {HOOK "sign = whsk_" BYTES_24 "\n", "5: sign: a signing key (whsk_) has 32 or 64 bytes"},
     {HOOK "sign = whsec_" BYTES_32 "x\n",
      "5: sign: a signing secret is not base64, padded, of at most 64 bytes"},
+    {HOOK "sign = hook.secret\n",
+     "5: sign: a signing secret begins with whsec_ or whsk_: did you mean file:hook.secret?"},
+    {HOOK "sign = whsec_" BYTES_32 " whsec_QUFB\n",
+     "5: sign: a signing secret (whsec_) has 24 to 64 bytes (number 2 of those given)"},
+    {HOOK "headers.X-A = 1\n", "5: unknown key 'headers.X-A' in [output]: did you mean 'header.X-A'?"},
     {HOOK "sing = x\n", "5: unknown key 'sing' in [output]: did you mean 'sign'?"},
     {APP "[output a.o]\nwire = http://h/\nmode = pure\napp = b\nsign = whsec_" BYTES_32 "\n",
      "7: 'sign' is for wires with mode = webhook or batch only: remove it"},
@@ -348,7 +353,8 @@ static const struct {
     {HOOK "disable_after = 1d, 2d\n", "5: disable_after = 1d, 2d: " DISABLE},
     {HOOK "disable_after = 999ms\n", "5: disable_after = 999ms: " DISABLE},
     {HOOK "disable_after = often\n", "5: disable_after = often: " DISABLE},
-    {HOOK "on_disable = a.b\n", "5: on_disable = a.b: needs the name of another output of the same app"},
+    {HOOK "on_disable = b.c\n", "5: on_disable = b.c: needs the name of another output of the same app"},
+    {HOOK "on_disable = a.o\n", "5: on_disable: needs another output of the app, not this one"},
     {HOOK "on_disable = o\n", "5: on_disable: needs another output of the app, not this one"},
     {HOOK "on_disable = othr\n" OTHER, "5: on_disable: there is no output 'a.othr': did you mean 'other'?"},
     {HOOK "on_disable = alarm\n", "5: on_disable: there is no output 'a.alarm': add [output a.alarm]"},
@@ -401,6 +407,9 @@ static const struct {
      "7: key: this host has no key: make one with 'pure-host key new FILE' and add key = FILE to [host]"},
     {HOOK "key = " KEY_A "\n", "5: 'key' is for links and wires with mode = pure only: remove it"},
     /* https */
+    {"[host]\nhttp = 127.0.0.1:7443\nhttps = 127.0.0.1:7443\nhttps_certificate = c\nhttps_key = k\n" APP,
+     "3: https: http is at the same address and port (line 2)"},
+    {"[host]\nhttps_cert = c\n", "2: unknown key 'https_cert' in [host]: did you mean 'https_certificate'?"},
     {"[host]\nhttps = localhost:1\n",
      "2: https = localhost:1: needs an IP address and a port, such as 0.0.0.0:7443 or [::]:7443"},
     {"[host]\nhttps = 127.0.0.1:7443\nhttps_key = k\n",
@@ -416,7 +425,7 @@ static const struct {
      "2: https is reached from other machines: add token = file:PATH or https_ca = FILE to [host], or listen "
      "on "
      "127.0.0.1"},
-    {HTTPS "https_cert = x\n", "5: unknown key 'https_cert' in [host]: did you mean 'https_key'?"},
+    {HTTPS "https_cert = x\n", "5: unknown key 'https_cert' in [host]: did you mean 'https_certificate'?"},
 };
 
 static void each_broken_file_has_its_exact_error(void **state)

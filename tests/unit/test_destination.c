@@ -253,6 +253,7 @@ static void a_name_that_turns_to_a_denied_address_is_denied(void **state)
     name_is(&b, "169.254.169.254", "::ffff:169.254.169.254", NULL);
     destination_failed(&b.destination);
     assert_int_equal(bench_dial(&b), PE_NAME_DENIED);
+    assert_string_equal(dial_text(&b.dials[0].dial), "169.254.169.254 is in deny = 169.254.0.0/16");
     assert_int_equal(bench_dial(&b), PE_NAME_DENIED);
     assert_int_equal(sim_server_accepted(metadata), 0);
     assert_int_equal(sim_lookups(b.sim, NAME), 3);

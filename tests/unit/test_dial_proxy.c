@@ -4,6 +4,7 @@
 #include "wire/http.h"
 
 #define SECURE_URL "https://there.example/x"
+#define LOCAL      "169.254.169.254 is in deny = 169.254.0.0/16"
 #define PROXY      "http://10.0.1.1:3128"
 
 static void through(struct bench *b, const char *text, const char *authorization)
@@ -272,12 +273,14 @@ static void egress_rules_are_for_the_proxys_address_and_for_addresses_in_the_url
         const char *url, *deny;
         int error;
         unsigned connections; /* to the proxy */
+        const char *text;
     } cases[] = {
-        {"https://there.example/", "169.254.0.0/16", 0, 1},
-        {"https://there.example/", "10.0.0.0/8", PE_NAME_DENIED, 0},
-        {"https://169.254.169.254/", "169.254.0.0/16", PE_NAME_DENIED, 0},
-        {"http://169.254.169.254/", "169.254.0.0/16", PE_NAME_DENIED, 0},
-        {"https://[::ffff:169.254.169.254]/", "169.254.0.0/16", PE_NAME_DENIED, 0},
+        {"https://there.example/", "169.254.0.0/16", 0, 1, ""},
+        {"https://there.example/", "10.0.0.0/8", PE_NAME_DENIED, 0,
+         "the proxy: 10.0.1.1 is in deny = 10.0.0.0/8"},
+        {"https://169.254.169.254/", "169.254.0.0/16", PE_NAME_DENIED, 0, LOCAL},
+        {"http://169.254.169.254/", "169.254.0.0/16", PE_NAME_DENIED, 0, LOCAL},
+        {"https://[::ffff:169.254.169.254]/", "169.254.0.0/16", PE_NAME_DENIED, 0, LOCAL},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct bench b;
@@ -285,6 +288,7 @@ static void egress_rules_are_for_the_proxys_address_and_for_addresses_in_the_url
         bench_deny(&b, cases[i].deny);
         assert_int_equal(bench_dial(&b), cases[i].error);
         assert_int_equal(sim_server_accepted(proxy), cases[i].connections);
+        assert_string_equal(dial_text(&b.dials[0].dial), cases[i].text);
         bench_free(&b);
     }
 }

@@ -442,6 +442,8 @@ static void a_token_is_needed_everywhere_but_for_health(void **state)
         struct sim_connection *c = front_world_send(&w, token_rows[i].request, strlen(token_rows[i].request));
         sim_run_for(w.sim, 10 * NS_PER_MS);
         assert_int_equal(front_world_status(sim_received(c)), token_rows[i].status);
+        bool wrong = strstr(token_rows[i].request, "Bearer") != NULL;
+        assert_int_equal(front_world_count(c, "the token is wrong"), wrong);
         assert_int_equal(w.apps[0].events, 0);
         front_world_close(&w);
     }

@@ -287,6 +287,49 @@ static void a_stranger_is_told_403_and_the_connection_ends(void **state)
     close_world();
 }
 
+static bool was_said(const char *text)
+{
+    struct record_queue *q = &w.log.lines;
+    struct stream_position published = record_queue_see_published(q);
+    bool found = false;
+    while (q->freed.bytes < published.bytes) {
+        struct span bytes = record_queue_span(q, q->freed.bytes), line;
+        size_t framed = record_get(bytes.data, bytes.data + (published.bytes - q->freed.bytes), &line);
+        assert_true(framed > 0);
+        found |= memmem(line.data, line.size, text, strlen(text)) != NULL;
+        record_queue_free_to(q, (struct stream_position){q->freed.bytes + framed, q->freed.records + 1});
+    }
+    return found;
+}
+
+static void who_may_not_is_named_in_the_log_and_counted(void **state)
+{
+    (void)state;
+    static const char metrics[] = "GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n";
+    struct answer a;
+    open_world(4);
+    begin_sealing(&stranger, "http://10.0.0.1/apps/counter/records");
+    char key[HOST_KEY_PUBLIC_TEXT];
+    host_key_public_text(stranger.public, key);
+    for (unsigned i = 1; i <= 3; i++) {
+        make(&request, 1, 1, 5);
+        ask(&request, &a);
+        assert_int_equal(was_said(key), i < 3);
+    }
+    begin_sealing(&sender, "http://10.0.0.1/apps/other/records");
+    make(&request, 1, 0, 5);
+    ask(&request, &a); /* for a ticket */
+    make(&request, 1, 1, 5);
+    ask(&request, &a);
+    assert_int_equal(a.status, 403);
+    assert_true(was_said("add other to apps of [peer pi1]"));
+    struct sim_connection *c = front_world_send(&w, metrics, sizeof metrics - 1);
+    sim_run_for(w.sim, 20 * NS_PER_MS);
+    assert_int_equal(front_world_count(c, "\npure_sealed_strangers_total 3\n"), 1);
+    assert_int_equal(front_world_count(c, "\npure_sealed_disallowed_total 1\n"), 1);
+    close_world();
+}
+
 static void what_a_peer_may_not_do_is_refused_with_proof(void **state)
 {
     (void)state;
@@ -527,6 +570,7 @@ int main(void)
         cmocka_unit_test(bodies_in_any_pieces_are_opened),
         cmocka_unit_test(requests_in_a_row_have_their_own_proofs),
         cmocka_unit_test(a_stranger_is_told_403_and_the_connection_ends),
+        cmocka_unit_test(who_may_not_is_named_in_the_log_and_counted),
         cmocka_unit_test(what_a_peer_may_not_do_is_refused_with_proof),
         cmocka_unit_test(without_peers_nothing_is_opened),
         cmocka_unit_test(a_peer_needs_no_token_and_a_token_is_no_key),

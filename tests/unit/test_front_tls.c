@@ -550,6 +550,20 @@ static void a_new_certificate_is_for_new_connections(void **state)
     test_certificate_free(other);
 }
 
+static void an_old_certificate_is_told_by_status_and_health(void **state)
+{
+    (void)state;
+    struct front_world w;
+    open_secured(&w, 1, NULL);
+    https.outdated = true;
+    struct sim_connection *c = front_world_send(&w, HEALTH, sizeof HEALTH - 1);
+    sim_run_for(w.sim, 20 * NS_PER_MS);
+    https.outdated = false;
+    assert_int_equal(front_world_count(c, "\"degraded\":true"), 1);
+    assert_int_equal(front_world_count(c, "\"certificate\":\"old\""), 1);
+    front_world_close(&w);
+}
+
 static void without_a_certificate_nobody_can_come_and_the_host_says_so(void **state)
 {
     (void)state;
@@ -671,6 +685,7 @@ int main(void)
         cmocka_unit_test(one_connection_too_many_may_ask_how_the_host_is),
         cmocka_unit_test(with_a_ca_only_its_clients_may_come),
         cmocka_unit_test(a_new_certificate_is_for_new_connections),
+        cmocka_unit_test(an_old_certificate_is_told_by_status_and_health),
         cmocka_unit_test(without_a_certificate_nobody_can_come_and_the_host_says_so),
         cmocka_unit_test(at_its_end_clients_are_answered_and_told),
         cmocka_unit_test(it_may_be_aborted_at_any_moment),

@@ -255,6 +255,66 @@ static void a_file_that_comes_into_a_folder_is_seen(void **state)
     tls_context_drop(before);
 }
 
+/* --- the report --- */
+
+static void a_renewal_that_went_wrong_is_reported_until_it_is_put_right(void **state)
+{
+    (void)state;
+    static struct config_pair none;
+    struct tls_current *current = want(ca_path, &pair), *bare = want(ca_path, &none);
+    look();
+    assert_int_equal(tls.report.unreadable, 0);
+    assert_false(current->outdated);
+    put_text(certificate_path, "nothing\n");
+    look();
+    look();
+    assert_int_equal(tls.report.unreadable, 1);
+    assert_true(current->outdated);
+    assert_false(bare->outdated);
+    assert_non_null(strstr(tls.report.why, certificate_path));
+    assert_non_null(strstr(tls.report.why, "what was read before is in use"));
+    put_text(ca_path, "nothing\n");
+    look();
+    assert_int_equal(tls.report.unreadable, 2);
+    assert_true(bare->outdated);
+    put_ca(ca);
+    put_certificate(one);
+    look();
+    assert_int_equal(tls.report.unreadable, 0);
+    assert_false(current->outdated || bare->outdated);
+}
+
+static void what_was_never_there_is_reported_once_and_not_as_in_use(void **state)
+{
+    (void)state;
+    unlink(ca_path);
+    struct tls_current *current = want(ca_path, &pair);
+    look();
+    assert_int_equal(tls.report.unreadable, 1);
+    assert_false(current->outdated);
+    assert_null(strstr(tls.report.why, "in use"));
+}
+
+static void the_end_of_the_first_certificate_in_use_is_reported(void **state)
+{
+    (void)state;
+    static struct config_pair none;
+    want(ca_path, &none);
+    look();
+    assert_true(tls.report.expires_s == INT64_MAX);
+    struct test_certificate *soon = test_certificate(&(struct test_certificate_options){
+        .subject = "soon.example", .issuer = ca, .not_after_s = NOW_S - 5000});
+    put_certificate(soon);
+    put_key(soon);
+    want(ca_path, &pair);
+    look();
+    assert_int_equal(tls.report.expires_s, NOW_S - 5000);
+    put_text(key_path, "nothing\n"); /* what is in use expires all the same */
+    look();
+    assert_int_equal(tls.report.expires_s, NOW_S - 5000);
+    test_certificate_free(soon);
+}
+
 /* --- the thread --- */
 
 static void await_look(struct loop *loop)
@@ -338,6 +398,28 @@ static void check_reads_the_files_as_a_host_would(void **state)
     assert_non_null(strstr(text, "x:9: TLS: "));
 }
 
+static void check_finds_signing_secrets_that_everybody_may_read(void **state)
+{
+    (void)state;
+    char path[330], file[600], error[300] = "", text[1000] = "";
+    struct config config;
+    snprintf(path, sizeof path, "%s/hook.secret", directory);
+    put_text(path, "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n");
+    snprintf(file, sizeof file, "[app a]\nmodule = ./a\n[output a.o]\nwire = http://h/\nsign = file:%s\n",
+             path);
+    config_load_text(&config, "x", span_text(file), error, sizeof error);
+    assert_string_equal(error, "");
+    for (unsigned open = 0; open < 2; open++) {
+        assert_int_equal(chmod(path, open ? 0644 : 0640), 0);
+        FILE *out = fmemopen(text, sizeof text, "w");
+        assert_int_equal(check_secrets(&config, out), open);
+        fclose(out);
+    }
+    assert_non_null(strstr(text, "pure-host: x:5: sign: "));
+    assert_non_null(strstr(text, "everybody on this machine may use these secrets (mode 644): chmod o-rwx"));
+    config_dispose(&config);
+}
+
 static void check_looks_at_dates(void **state)
 {
     (void)state;
@@ -349,7 +431,8 @@ static void check_looks_at_dates(void **state)
     assert_int_equal(check(NOW_S + 86400, text, sizeof text), 0);
     assert_string_equal(text, "");
     assert_int_equal(check(NOW_S + 20 * 86400, text, sizeof text), 0);
-    assert_non_null(strstr(text, "note: x:3: TLS: a certificate expires in 10 days"));
+    assert_non_null(strstr(text, "note: x:3: TLS: "));
+    assert_non_null(strstr(text, "/own.pem: a certificate in it expires in 10 days"));
     assert_int_equal(check(NOW_S + 31 * 86400, text, sizeof text), 1);
     assert_non_null(strstr(text, "has expired: have it renewed"));
     assert_int_equal(check(NOW_S - 86400, text, sizeof text), 1);
@@ -369,8 +452,12 @@ int main(void)
         WITH_FILES(a_fifo_in_place_of_a_file_holds_nobody),
         WITH_FILES(ca_certificates_that_cannot_be_read_any_more_stay_in_force),
         WITH_FILES(a_file_that_comes_into_a_folder_is_seen),
+        WITH_FILES(a_renewal_that_went_wrong_is_reported_until_it_is_put_right),
+        WITH_FILES(what_was_never_there_is_reported_once_and_not_as_in_use),
+        WITH_FILES(the_end_of_the_first_certificate_in_use_is_reported),
         WITH_FILES(a_thread_looks_every_ten_seconds_while_there_are_files),
         WITH_FILES(check_reads_the_files_as_a_host_would),
+        WITH_FILES(check_finds_signing_secrets_that_everybody_may_read),
         WITH_FILES(check_looks_at_dates),
     };
     temp_make();

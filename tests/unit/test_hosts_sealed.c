@@ -335,7 +335,7 @@ static void who_is_not_let_in_waits_until_he_is(void **state)
         unsigned key;
         const char *said_by_two, *said_by_one;
     } cases[] = {
-        {"parlour", 3, "a host that is not let in tried to send sealed records here", "not proven"},
+        {"parlour", 3, "sealed: a host that is not let in tried to send here", "not proven"},
         {"other", 0, "", "403 apps = of the [peer] does not name this app"},
     };
     for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {

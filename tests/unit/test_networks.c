@@ -251,6 +251,35 @@ static void networks_of_ipv6_do_not_mean_ipv4(void **state)
     check(&n, six, ARRAY_SIZE(six), false);
 }
 
+static void assert_why(const struct networks *n, const char *address, const char *expected)
+{
+    char text[NETWORKS_WHY_MAX];
+    struct sockaddr_storage s = {0};
+    if (strchr(address, ':')) {
+        s.ss_family = AF_INET6;
+        inet_pton(AF_INET6, address, &((struct sockaddr_in6 *)&s)->sin6_addr);
+    } else {
+        s.ss_family = AF_INET;
+        inet_pton(AF_INET, address, &((struct sockaddr_in *)&s)->sin_addr);
+    }
+    networks_why(n, (const struct sockaddr *)&s, text);
+    assert_string_equal(text, expected);
+}
+
+static void the_rule_that_forbids_is_named(void **state)
+{
+    (void)state;
+    struct networks n = {0};
+    allow(&n, "2a00::/16");
+    assert_why(&n, "10.0.0.1", "10.0.0.1 is in no network of allow");
+    assert_why(&n, "2a00::1", "");
+    deny(&n, "private");
+    assert_why(&n, "10.0.0.1", "10.0.0.1 is in deny = 10.0.0.0/8");
+    assert_why(&n, "::1", "::1 is in deny = ::/16");
+    assert_why(&n, "64:ff9b::7f00:1", "64:ff9b::7f00:1 is in deny = 127.0.0.0/8");
+    assert_why(&n, "8.8.8.8", "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +292,7 @@ int main(void)
         cmocka_unit_test(what_is_allowed_without_denials_is_all_there_is),
         cmocka_unit_test(an_allowed_ipv6_network_opens_no_denied_ipv4_address),
         cmocka_unit_test(networks_of_ipv6_do_not_mean_ipv4),
+        cmocka_unit_test(the_rule_that_forbids_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -278,9 +278,10 @@ static void signed_requests_carry_the_signature_of_their_content(void **state)
     (void)state;
     struct wire_options o = options_of(WIRE_WEBHOOK, "http://example.test/");
     const char *why;
+    unsigned which;
     int count = secrets_parse(span_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw "
                                         "whsk_nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A="),
-                              o.secrets, WIRE_SECRETS_MAX, &why);
+                              o.secrets, WIRE_SECRETS_MAX, &which, &why);
     o.secret_count = (unsigned)count;
     struct signer signer;
     char expected[256] = "\r\nwebhook-timestamp: 1700000000\r\nwebhook-signature: ",

@@ -11,7 +11,8 @@ static struct wire_secret parse(const char *text)
 {
     struct wire_secret secret;
     const char *why;
-    assert_int_equal(secrets_parse(span_text(text), &secret, 1, &why), 1);
+    unsigned which;
+    assert_int_equal(secrets_parse(span_text(text), &secret, 1, &which, &why), 1);
     return secret;
 }
 
@@ -155,7 +156,8 @@ static void secrets_are_read_in_both_forms_and_in_lists(void **state)
     for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
         struct wire_secret secrets[WIRE_SECRETS_MAX];
         const char *why;
-        int count = secrets_parse(span_text(cases[i].text), secrets, WIRE_SECRETS_MAX, &why);
+        unsigned which;
+        int count = secrets_parse(span_text(cases[i].text), secrets, WIRE_SECRETS_MAX, &which, &why);
         assert_int_equal(count, cases[i].count);
         for (int k = 0; k < cases[i].count; k++) {
             assert_int_equal(secrets[k].kind, cases[i].kinds[k]);
@@ -198,12 +200,15 @@ static void wrong_secrets_are_named_and_never_shown(void **state)
          "////////////////////////////////////////////////////////////////////////////////////////////",
          "base64, padded, of at most 64 bytes"},
         {SECRET_24 " whsec_AA==", "24 to 64 bytes"},
+        {"# old:\n" SECRET_24, "no comments"},
         {SECRET_24 " " SECRET_24 " " SECRET_24 " " SECRET_24 " " SECRET_24, "4 at most"},
     };
     for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
         struct wire_secret secrets[WIRE_SECRETS_MAX];
         const char *why = NULL;
-        assert_int_equal(secrets_parse(span_text(cases[i].text), secrets, WIRE_SECRETS_MAX, &why), PE_CONFIG);
+        unsigned which = 0;
+        assert_int_equal(secrets_parse(span_text(cases[i].text), secrets, WIRE_SECRETS_MAX, &which, &why),
+                         PE_CONFIG);
         assert_non_null(strstr(why, cases[i].says));
         assert_null(strstr(why, "MfKQ"));
         assert_true(sodium_is_zero((const void *)secrets, sizeof secrets));

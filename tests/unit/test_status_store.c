@@ -206,7 +206,7 @@ static char *screen_of(struct world *w)
     char *screen, *json = text_of(w, status_write);
     size_t size;
     FILE *out = open_memstream(&screen, &size);
-    assert_int_equal(cli_status_show(out, span_text(json), 1), 0);
+    assert_int_equal(cli_status_show(out, span_text(json), 1, " -c x.conf"), 0);
     fclose(out);
     assert_int_equal(cli_status_degraded(span_text(json)), status_store_degraded(&w->registry));
     free(json);
@@ -221,8 +221,9 @@ static void a_screen_shows_journals_and_what_is_lost(void **state)
     w.writers[1].condition = JOURNAL_FULL;
     w.writers[1].error = -28;
     char *screen = screen_of(&w);
-    expect_in(screen,
-              "    42 records wait, 2K of them on disk.\n    3 dead letters: pure-host dead list a.o\n");
+    expect_in(
+        screen,
+        "    42 records wait, 2K of them on disk.\n    3 dead letters: pure-host dead list -c x.conf a.o\n");
     expect_in(screen, "journal     condition   writes  written   frames  segments  removed  slowest\n"
                       "pure-own-0  ok             101      102      103       104      105   8.31ms\n"
                       "pure-own-1  full             0        0        0         0        0        -\n"
@@ -244,6 +245,36 @@ static void a_screen_shows_journals_and_what_is_lost(void **state)
     end_world(&w);
 }
 
+static void files_of_tls_that_cannot_be_read_anew_are_told_everywhere(void **state)
+{
+    (void)state;
+    struct world w;
+    make_world(&w);
+    struct tls_report tls = {.expires_s = INT64_MAX, .lock = PTHREAD_MUTEX_INITIALIZER};
+    w.registry.tls = &tls;
+    expect_health(&w, true, "{\"healthy\":true,\"degraded\":false,\"host\":\"ok\",\"apps\"", "");
+    char *text = text_of(&w, metrics_write);
+    expect_in(text, "\npure_tls_files_unreadable 0\n");
+    assert_null(strstr(text, "pure_tls_certificate_expires_seconds"));
+    free(text);
+    tls.unreadable = 2;
+    tls.expires_s = 1900000000;
+    strcpy(tls.why, "own.pem: is junk: what was read before is in use");
+    expect_health(&w, true, "{\"healthy\":true,\"degraded\":true,",
+                  "\"tls_files\":{\"unreadable\":2,\"why\":\"own.pem: is junk: what was read before is in "
+                  "use\"},\"apps\"");
+    text = text_of(&w, metrics_write);
+    expect_in(text, "\npure_tls_files_unreadable 2\n");
+    expect_in(text, "\npure_tls_certificate_expires_seconds 1900000000\n");
+    free(text);
+    char *screen = screen_of(&w);
+    expect_in(screen, "TLS: files cannot be read as they are now:\n"
+                      "    own.pem: is junk: what was read before is in use (and others: see the log)\n");
+    free(screen);
+    pthread_mutex_destroy(&tls.lock);
+    end_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +283,7 @@ int main(void)
         cmocka_unit_test(what_the_store_has_lost_is_degraded_and_no_alarm),
         cmocka_unit_test(metrics_have_each_number_of_the_store),
         cmocka_unit_test(a_screen_shows_journals_and_what_is_lost),
+        cmocka_unit_test(files_of_tls_that_cannot_be_read_anew_are_told_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void test_files_that_cannot_be_used_are_named_with_what_is_wrong(void **s
     expect_refusal("/proc", key, "/proc: ", "");
     expect_refusal(text, key, text, "certificate");
     expect_refusal(empty, key, empty, "certificate");
-    expect_refusal(key, key, key, "certificate");
+    expect_refusal(key, key, key, "are the two files exchanged?");
     expect_refusal(good, text, text, "private key");
     expect_refusal(good, good, good, "private key");
     expect_refusal(good, other, other, "is not the key");

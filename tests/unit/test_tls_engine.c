@@ -339,6 +339,7 @@ static void test_a_clients_certificate_is_judged_as_a_clients(void **state)
         assert_false(p.server.ready);
         assert_int_equal(p.server.error, errors[i / 2]);
         assert_int_equal(p.client.error, PE_TLS_PEER);
+        assert_non_null(strstr(tls_engine_detail(p.client.engine), ": it may be about our certificate"));
         pair_stop(&p);
         pair_drop(&p);
     }

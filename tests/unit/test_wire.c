@@ -215,7 +215,7 @@ static void a_status_means_what_it_says(void **state)
         {"HTTP/1.1 304 Not Modified\r\n\r\n", 0, OUTLET_RESTING, PE_HTTP_STATUS,
          "POST http://10.0.0.2: 304 Not Modified"},
         {"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n", 0, OUTLET_DISABLED, PE_HTTP_GONE,
-         "POST http://10.0.0.2: 410, the peer answered 410 Gone: the output is disabled"},
+         "POST http://10.0.0.2: 410 Gone: the output is disabled"},
         {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 0, OUTLET_RESTING,
          PE_HTTP_REPLY, "POST http://10.0.0.2: the reply is not valid HTTP/1.1"},
         {"HTTP/1.1 101 Switching\r\n\r\n", 0, OUTLET_RESTING, PE_HTTP_REPLY,
@@ -248,7 +248,7 @@ static void a_stored_number_counts_whatever_the_status_is(void **state)
         {"HTTP/1.1 409 No\r\nPure-Error: epoch-retired\r\nContent-Length: 0\r\n\r\n", 0, OUTLET_DISABLED,
          PE_STREAM_RETIRED, "POST http://10.0.0.2: 409, the stream's epoch has been replaced by a newer one"},
         {"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n", 0, OUTLET_DISABLED, PE_HTTP_GONE,
-         "POST http://10.0.0.2: 410, the peer answered 410 Gone: the output is disabled"},
+         "POST http://10.0.0.2: 410 Gone: the output is disabled"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
         check_reply(WIRE_PURE, &cases[i]);

@@ -408,9 +408,25 @@ static void a_full_outlet_tells_its_producer_when_there_is_room(void **state)
     world_end(t);
 }
 
+static const struct sim_step alert[] = {TAKE, SIM_SEND("\x15\x03\x01"), SIM_CLOSE};
+
+static void a_peer_that_speaks_tls_is_told_apart(void **state)
+{
+    (void)state;
+    struct world *t = BEGIN(alert);
+    world_start(t);
+    push(t, "1");
+    sim_run_for(t->sim, NS_PER_S);
+    char text[200];
+    outlet_error_text(&t->wire->outlet, text, sizeof text);
+    assert_non_null(strstr(text, "(the peer speaks TLS: did you mean https?)"));
+    world_end(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_peer_that_speaks_tls_is_told_apart),
         cmocka_unit_test(a_peer_that_never_does_its_part_is_given_up_in_its_time),
         cmocka_unit_test(a_black_hole_is_noticed_while_connecting),
         cmocka_unit_test(a_peer_that_stops_reading_is_noticed_while_sending),

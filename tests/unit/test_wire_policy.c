@@ -441,9 +441,47 @@ static void options_of_lanes_that_cannot_be_are_refused(void **state)
     world_end(t);
 }
 
+/* --- what a proxy says for itself --- */
+
+static const struct sim_step ask_login[] = {
+    SIM_EXPECT_HTTP, SIM_SEND("HTTP/1.1 407 Login\r\nContent-Length: 0\r\n\r\n"), SIM_AGAIN};
+static const struct sim_step bad_gateway[] = {
+    SIM_EXPECT_HTTP, SIM_SEND("HTTP/1.1 502 Down\r\nContent-Length: 0\r\n\r\n"), SIM_AGAIN};
+
+static struct world *begin_proxied(const struct sim_step *script, unsigned steps)
+{
+    const char *why;
+    struct world *t = begin(1, script, steps);
+    t->options.proxied = true;
+    t->options.attempts = 1;
+    assert_int_equal(url_parse(&t->options.url, "http://there.example/hook", &why), 0);
+    assert_int_equal(url_parse(&t->options.proxy.url, "http://10.0.0.2:80", &why), 0);
+    wire_statuses_add(&t->options.refused, 407, 407);
+    world_start(t);
+    t->wire->outlet.keeps_dead = true;
+    push(t, "1");
+    sim_run_for(t->sim, NS_PER_S);
+    return t;
+}
+
+static void a_proxy_that_wants_a_login_refuses_no_record(void **state)
+{
+    (void)state;
+    struct world *t = begin_proxied(ask_login, ARRAY_SIZE(ask_login));
+    assert_error_text(t, "POST http://there.example by way of the proxy 10.0.0.2: 407, the proxy wants other "
+                         "credentials");
+    assert_int_equal(t->wire->outlet.report.error, PE_PROXY);
+    assert_false(delivery_asking(t->wire));
+    world_end(t);
+    t = begin_proxied(bad_gateway, ARRAY_SIZE(bad_gateway));
+    assert_error_text(t, "POST http://there.example by way of the proxy 10.0.0.2: 502 Down");
+    world_end(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_proxy_that_wants_a_login_refuses_no_record),
         cmocka_unit_test(requests_keep_to_their_rate),
         cmocka_unit_test(a_batch_that_is_not_full_waits_for_more),
         cmocka_unit_test(a_batch_that_is_full_waits_for_nothing),

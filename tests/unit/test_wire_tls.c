@@ -219,6 +219,22 @@ static void a_certificate_for_another_name_is_a_named_failure_before_a_byte_is_s
     end_tls(t, r);
 }
 
+static void a_peer_that_speaks_plain_http_is_told_apart(void **state)
+{
+    (void)state;
+    static const struct sim_step plain[] = {SIM_SEND("HTTP/1.1 400 Bad\r\n\r\n")};
+    struct world *t = begin_tls(1, "a.example");
+    t->server = sim_server(t->sim, "10.0.0.2:443", plain, ARRAY_SIZE(plain));
+    world_start(t);
+    push(t, "1");
+    run_for_s(t, 1);
+    assert_int_equal(error_of(t), PE_TLS_RECORD);
+    char text[200];
+    outlet_error_text(&t->wire->outlet, text, sizeof text);
+    assert_non_null(strstr(text, "(the peer speaks plain HTTP: did you mean http?)"));
+    world_end(t);
+}
+
 static void a_handshake_that_goes_nowhere_is_given_up(void **state)
 {
     (void)state;
@@ -336,6 +352,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_go_through_tls_on_connections_that_are_kept),
         cmocka_unit_test(a_certificate_for_another_name_is_a_named_failure_before_a_byte_is_sent),
+        cmocka_unit_test(a_peer_that_speaks_plain_http_is_told_apart),
         cmocka_unit_test(a_handshake_that_goes_nowhere_is_given_up),
         cmocka_unit_test(an_end_without_close_notify_matters_to_what_needs_the_end),
         cmocka_unit_test(a_connection_that_was_cut_while_idle_costs_no_failure),
