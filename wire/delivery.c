@@ -27,14 +27,25 @@ void delivery_init(struct delivery *d, const struct wire_options *o)
 
 #define TEXT_SIZE sizeof((struct outlet_report *)0)->text
 
+/* How many bytes of a redirect's target are for people: scheme and authority. What is behind them may be the
+ * secret path of the hook itself, as where http redirects to https. */
+static int public_part(const char *location)
+{
+    const char *authority = strstr(location, "//");
+    size_t scheme = authority ? (size_t)(authority - location) + 2 : 0;
+    bool absolute = authority && strcspn(location, "/?#") + 2 >= scheme;
+    return absolute ? (int)(scheme + strcspn(location + scheme, "/?#")) : 0;
+}
+
 static void describe(const struct wire *w, int error, const struct answer *a, const char *of, char *text)
 {
     if (!a)
         snprintf(text, TEXT_SIZE, *of ? "POST %s: %s (%s)" : "POST %s: %s", w->endpoint,
                  pure_error_text(error), of);
     else if (error == PE_HTTP_REDIRECT)
-        snprintf(text, TEXT_SIZE, "POST %.64s: %u redirects to \"%.90s\", not followed", w->endpoint,
-                 a->status, a->location);
+        snprintf(text, TEXT_SIZE, "POST %.64s: %u redirects to \"%.*s%s\", not followed", w->endpoint,
+                 a->status, (int)min_size((size_t)public_part(a->location), 90), a->location,
+                 strlen(a->location) > (size_t)public_part(a->location) ? "/..." : "");
     else if (error == PE_HTTP_GONE)
         snprintf(text, TEXT_SIZE, "POST %.140s: 410 Gone: the output is disabled", w->endpoint);
     else if (error == PE_PROXY)

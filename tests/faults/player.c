@@ -50,7 +50,8 @@ static void note(struct fault_account *a, const char *message, size_t size)
         return;
     id += sizeof field - 1;
     struct fault_noted new = {.times = 1};
-    snprintf(new.id, sizeof new.id, "%.*s", (int)strcspn(id, "\r"), id);
+    const char *id_end = memchr(id, '\r', (size_t)(head_end + 1 - id));
+    snprintf(new.id, sizeof new.id, "%.*s", (int)(id_end - id), id);
     new.body = hash(span_of(head_end + 4, (size_t)(message + size - head_end - 4)));
     for (unsigned i = 0; i < a->ids && i < FAULT_IDS; i++) {
         if (strcmp(a->noted[i].id, new.id) == 0) {

@@ -48,7 +48,9 @@ static char *head_of(const struct wire_options *o, const struct request_numbers 
     size_t before = mallinfo2().uordblks;
     size_t size = request_write(&r, n, &body, memory, request_room(&r));
     assert_int_equal(mallinfo2().uordblks, before);
-    char *head = strndup(memory, size);
+    char *head = malloc(size + 1);
+    memcpy(head, memory, size);
+    head[size] = '\0';
     assert_int_equal(strlen(head), size);
     free(memory);
     request_dispose(&r);

@@ -211,7 +211,7 @@ static void a_status_means_what_it_says(void **state)
          "POST http://10.0.0.2: the reply is not valid HTTP/1.1"},
         {"HTTP/1.1 308 Permanent Redirect\r\nLocation: https://new.example/x\r\nContent-Length: 0\r\n\r\n", 0,
          OUTLET_RESTING, PE_HTTP_REDIRECT,
-         "POST http://10.0.0.2: 308 redirects to \"https://new.example/x\", not followed"},
+         "POST http://10.0.0.2: 308 redirects to \"https://new.example/...\", not followed"},
         {"HTTP/1.1 304 Not Modified\r\n\r\n", 0, OUTLET_RESTING, PE_HTTP_STATUS,
          "POST http://10.0.0.2: 304 Not Modified"},
         {"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n", 0, OUTLET_DISABLED, PE_HTTP_GONE,
