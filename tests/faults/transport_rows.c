@@ -167,7 +167,7 @@ const struct fault_row fault_transport_rows[] = {
      .concurrency = 16,
      .records = 60,
      ALL(REQUEST, WAIT(20), SEND(FAULT_OK), AGAIN),
-     .events = {{50, EVENT_REFUSE}, {2500, EVENT_LISTEN}},
+     .events = {{.at_ms = 50, .kind = EVENT_REFUSE}, {.at_ms = 2500, .kind = EVENT_LISTEN}},
      .expect = {.delivered = 60,
                 .requests = 60,
                 .connections = 16,
