@@ -145,7 +145,7 @@ $(B)/tests/%: $(B)/tests/unit/%.o $(SIM) $(LIB)
 
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) $(LIBS) $(EXPORTS)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) $(LIBS) $(if $(filter fuzz_tls,$(*F)),-lcrypto) $(EXPORTS)
 
 # Programs that take cases from a file of yours; at this path whatever the variant.
 $(RUNNERS): build/tests/%: $(B)/tests/runners/%.o $(SIM) $(LIB)

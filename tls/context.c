@@ -93,7 +93,8 @@ static int64_t read_whole(const char *path, uint8_t **data)
 {
     struct files *files = files_system();
     *data = NULL;
-    int fd = files->backend->open(files, AT_FDCWD, path, O_RDONLY, 0);
+    int fd =
+        files->backend->open(files, AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0); /* a FIFO: does not wait */
     if (fd < 0)
         return fd;
     int64_t size = files->backend->size(files, fd);

@@ -7,6 +7,8 @@
 
 #define RESUMED_MAX_MS \
     (UINT64_C(100) * 366 * 86400 * 1000) /* what is longer is nonsense: a clock was wrong */
+/* The start of 2025: a clock that said less had not been set yet, and how long ago that was is not known. */
+#define CLOCK_SET_MS   (UINT64_C(1735689600) * 1000)
 #define SECONDS_OF(ns) ((double)(ns) / (double)NS_PER_S)
 
 void delivery_init(struct delivery *d, const struct wire_options *o)
@@ -161,7 +163,7 @@ void delivery_resume(struct wire *w, uint64_t failures, uint64_t failing_since_m
 {
     struct delivery *d = &w->delivery;
     uint64_t wall_ms = io_wall_ms(w->loop->io);
-    bool known = failures > 0 && failing_since_ms > 0 && failing_since_ms <= wall_ms;
+    bool known = failures > 0 && failing_since_ms >= CLOCK_SET_MS && failing_since_ms <= wall_ms;
     d->failures = failures;
     d->since_ns = w->loop->now_ns;
     d->before_ns = known ? min_u64(wall_ms - failing_since_ms, RESUMED_MAX_MS) * NS_PER_MS : 0;

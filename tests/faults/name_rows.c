@@ -78,7 +78,7 @@ const struct fault_row fault_name_rows[] = {
      FIRST(REQUEST, SEND(FAULT_OK), WAIT(50), RESET),
      .events = {NAME(50, .addresses = {"10.0.0.2"}, SHORT_LIVED),
                 NAME(200, .addresses = {"10.0.0.3"}, SHORT_LIVED),
-                {250, EVENT_REFUSE}},
+                {.at_ms = 250, .kind = EVENT_REFUSE}},
      .expect = {.delivered = 2, .requests = 1, .connections = 1, .elsewhere = 1}},
     {.name = "the name stays while its connection is good",
      .proves = STORM,

@@ -11,7 +11,9 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -204,6 +206,19 @@ static void what_could_not_be_read_for_want_of_descriptors_is_read_later(void **
     assert_null(in_force(current));
     assert_non_null(strstr(look(), "in force"));
     assert_non_null(in_force(current));
+}
+
+static void a_fifo_in_place_of_a_file_holds_nobody(void **state)
+{
+    (void)state;
+    struct tls_current *current = want(ca_path, &pair);
+    SAID_NOTHING();
+    struct tls_context *before = in_force(current);
+    assert_int_equal(unlink(certificate_path) | mkfifo(certificate_path, 0600), 0);
+    alarm(20);
+    SAID("stays in force");
+    alarm(0);
+    assert_ptr_equal(in_force(current), before);
 }
 
 static void ca_certificates_that_cannot_be_read_any_more_stay_in_force(void **state)
@@ -434,6 +449,7 @@ int main(void)
         WITH_FILES(a_bad_pair_keeps_the_one_before_and_is_said_once_a_change),
         WITH_FILES(what_is_missing_at_first_is_read_once_it_is_there),
         WITH_FILES(what_could_not_be_read_for_want_of_descriptors_is_read_later),
+        WITH_FILES(a_fifo_in_place_of_a_file_holds_nobody),
         WITH_FILES(ca_certificates_that_cannot_be_read_any_more_stay_in_force),
         WITH_FILES(a_file_that_comes_into_a_folder_is_seen),
         WITH_FILES(a_renewal_that_went_wrong_is_reported_until_it_is_put_right),

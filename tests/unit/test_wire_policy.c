@@ -245,6 +245,17 @@ static void what_an_earlier_life_found_counts(void **state)
     assert_int_equal(state_of(t), OUTLET_DISABLED);
     world_end(t);
 
+    t = begin_lanes(1, 2); /* but not what a clock said that was not set yet */
+    t->options.disable_ns = 5 * 86400 * NS_PER_S;
+    world_start(t);
+    wire_resume(t->wire, 1, 1000, false);
+    seen.all = ANSWER("500 Ill");
+    push_plain(t, 1);
+    run_for_s(t, 60);
+    assert_int_equal(state_of(t), OUTLET_RESTING);
+    assert_int_equal(atomic_load(&t->wire->outlet.report.failing_ms), SIM_START_WALL_MS);
+    world_end(t);
+
     t = begin_lanes(1, 2);
     world_start(t);
     wire_resume(t->wire, 3, SIM_START_WALL_MS + 9500, true);
