@@ -83,7 +83,7 @@ run_tests() {
     for source in $(tests_of "$variant"); do
         basename "$source" .c
     done | xargs -P "$(nproc)" -I NAME bash -c \
-        'timeout -k 5 240 $prefix build/$variant/tests/NAME >$logs/$variant/NAME 2>&1; echo $? >$logs/$variant/NAME.status'
+        'TIMEFORMAT="%R NAME"; { time timeout -k 5 240 $prefix build/$variant/tests/NAME >$logs/$variant/NAME 2>&1; } 2>>$logs/$variant.seconds; echo $? >$logs/$variant/NAME.status'
     for source in $(tests_of "$variant"); do
         name=$(basename "$source" .c)
         count_program "$variant $name" "$logs/$variant/$name"

@@ -1,6 +1,7 @@
 /* INITs at a receiver, and DATA: raw, signed with the public key, altered in places, and whole ones whose
  * payload is the input, sealed with the key of a peer that is let in. Nothing is answered by more than a
- * third, all tables stay within their limits, and the true peer gets its session afterwards.
+ * third, all tables stay within their limits, and the true peer gets its session afterwards. Who has its key
+ * can use up the attempts of its association; then it is the peer that starts again, which names none.
  *
  * The input: how (1 byte), how many INITs (1 byte), the bytes. */
 #include "tests/unit/link_world.h"
@@ -81,7 +82,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         w.receiver.indices.count > RESPONDER_SESSIONS)
         abort();
     w.now_ns += NS_PER_S;
-    initiator_restart(&w.sender);
+    if (data[0] % HOWS == SEALED) {
+        link_world_end_sender(&w);
+        link_world_start_sender(&w);
+    } else {
+        initiator_restart(&w.sender);
+    }
     link_world_connect(&w);
     link_world_end(&w);
     return 0;
