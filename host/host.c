@@ -256,8 +256,12 @@ int host_open(struct host **host, const struct config *config, const struct host
     if (error == 0)
         error = host_open_listener(h, why, why_size);
     if (error == 0) {
-        const struct front_options of_front = {&h->registry, h->https, &front_thread(h)->loop,
-                                               &front_thread(h)->log};
+        const struct front_options of_front = {.await_address = h->options.await_address,
+                                               .context = h->options.context,
+                                               .registry = &h->registry,
+                                               .https = h->https,
+                                               .loop = &front_thread(h)->loop,
+                                               .log = &front_thread(h)->log};
         error = front_init(&h->front, &of_front, why, why_size);
         h->front_open = error == 0;
     }

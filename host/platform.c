@@ -10,7 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
+
+#define ADDRESS_PAUSE_MS 20
+#define ADDRESS_WAIT_MS  3000
 
 static int open_io(void *context, struct io **io, char *why, size_t why_size)
 {
@@ -63,6 +67,19 @@ static void fill_random(void *context, void *bytes, size_t size)
     randombytes_buf(bytes, size);
 }
 
+/* A process that was killed with operations in flight on its ring leaves its sockets to the kernel, which
+ * closes them a little after its parent has seen it end; on a busy machine, a supervisor starts the next one
+ * sooner. */
+static bool await_address(void *context, unsigned tries)
+{
+    (void)context;
+    const struct timespec pause = {.tv_nsec = ADDRESS_PAUSE_MS * 1000000L};
+    if (tries > ADDRESS_WAIT_MS / ADDRESS_PAUSE_MS)
+        return false;
+    nanosleep(&pause, NULL);
+    return true;
+}
+
 static int open_standard_descriptors(void)
 {
     int fd;
@@ -110,6 +127,7 @@ void platform_options(struct platform *platform, struct host_options *options)
         .load_module = load_module,
         .unload_module = unload_module,
         .fill_random = fill_random,
+        .await_address = await_address,
         .descriptors = descriptor_limit(),
         .log_fd = STDERR_FILENO,
         .log_for_people = getenv("JOURNAL_STREAM") == NULL, /* systemd.exec(5) */
