@@ -45,6 +45,7 @@ static int open_thread(struct host *h, struct host_thread *t, const char *name, 
     int error = h->options.open_io(h->options.context, &t->io, why, why_size);
     if (error < 0)
         return error;
+    t->io->drains = h->config->without.quotas;
     error = loop_init(&t->loop, t->io, tasks, timers);
     t->looped = error == 0;
     return error;
@@ -158,6 +159,7 @@ static int open_app(struct host *h, unsigned index)
     h->options.load_module(h->options.context, config->module, &app, &module, why, sizeof why);
     int error = owned_app_init(a, config, app, why, &owner->loop, &owner->log, &journal);
     a->module = module;
+    a->entry.inbox.without_feedback = h->config->without.feedback;
     h->app_count = index + 1;
     h->registry.apps[index] = &a->entry;
     h->registry.app_count = h->app_count;

@@ -52,6 +52,7 @@ static int listen_on(struct host *h)
                                                   .receiver = {.key = &h->key,
                                                                .random = host_random(h),
                                                                .ciphers = cipher_hardware(),
+                                                               .without_quotas = c->without.quotas,
                                                                .peers = (uint32_t)max_u64(c->peer_count, 1),
                                                                .limits = {.places = PEER_STREAMS,
                                                                           .stream_window = c->link_window / 4,
