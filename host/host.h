@@ -1,8 +1,9 @@
-/* The host: apps on owners, outlets on the sending loop, the front, joined as the configuration says.
+/* The host: apps on owners, outlets on the sending loops, the front, joined as the configuration says.
  *
- * Threads: the front's (the caller's own), one an owner, one sending loop if there is any wire. Each runs one
- * loop (core/loop.h). host_open makes everything, host_run starts the threads and serves until SIGTERM or
- * SIGINT; a simulation steps the loops of several hosts itself instead. */
+ * Threads: the front's (the caller's own), one an owner, as many sending loops as the configuration has, but
+ * none without a wire or a link. Each runs one loop (core/loop.h). host_open makes everything, host_run
+ * starts the threads and serves until SIGTERM or SIGINT; a simulation steps the loops of several hosts itself
+ * instead. */
 #ifndef PURE_HOST_HOST_H
 #define PURE_HOST_HOST_H
 

@@ -33,19 +33,22 @@ static int open_io(void *context, struct io **io, char *why, size_t why_size)
 static int open_resolver(void *context, struct loop *loop, struct resolver **resolver)
 {
     struct platform *platform = context;
-    assert(!platform->dns);
-    int error = dns_open(&platform->dns, loop, NULL);
-    if (error == 0)
-        *resolver = dns_resolver(platform->dns);
-    return error;
+    struct dns *dns;
+    int error = platform->dns ? dns_open_beside(&dns, loop, platform->dns) : dns_open(&dns, loop, NULL);
+    if (error < 0)
+        return error;
+    if (!platform->dns)
+        platform->dns = dns;
+    *resolver = dns_resolver(dns);
+    return 0;
 }
 
 static void close_resolver(void *context, struct resolver *resolver)
 {
     struct platform *platform = context;
-    (void)resolver;
-    dns_dispose(platform->dns);
-    platform->dns = NULL;
+    if (dns_of(resolver) == platform->dns)
+        platform->dns = NULL;
+    dns_dispose(dns_of(resolver));
 }
 
 static int load_module(void *context, const char *path, const struct pure_app **app, void **handle, char *why,
