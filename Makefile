@@ -31,8 +31,9 @@ CFLAGS_release := -O2 -g
 CFLAGS_asan := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_tsan := -O1 -g1 -fsanitize=thread
 CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-LDFLAGS_asan := -fsanitize=address,undefined
-LDFLAGS_tsan := -fsanitize=thread
+# gold links in a third of the time, and there are many tests.
+LDFLAGS_asan := -fsanitize=address,undefined -fuse-ld=gold
+LDFLAGS_tsan := -fsanitize=thread -fuse-ld=gold
 LDFLAGS_fuzz := -fsanitize=fuzzer,address,undefined
 ifeq ($(VARIANT),fuzz)
 CC := clang-14
