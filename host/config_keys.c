@@ -87,17 +87,6 @@ static int read_count(struct config_loader *l, const struct config_key *key, voi
     return 0;
 }
 
-static int read_loops(struct config_loader *l, const struct config_key *key, void *field,
-                      const struct config_value *value)
-{
-    uint64_t count;
-    if (value_count(value->text, &count) < 0 || count != 1)
-        return config_fail(l, l->line, "%s = %s: this version has one sending loop: write %s = 1", key->name,
-                           value->written, key->name);
-    *(uint32_t *)field = 1;
-    return 0;
-}
-
 static bool *without_named(struct overload_without *without, const char *name)
 {
     const struct {
@@ -305,7 +294,7 @@ static const struct config_key host_keys[] = {
     {"store", config_read_store, HOST(store_path), 0, 0, 0},
     {"segment", read_size, HOST(segment_bytes), 256 * KIB, GIB, 0},
     {"owners", read_count, HOST(owners), 1, 64, 0},
-    {"loops", read_loops, HOST(loops), 1, 1, 0},
+    {"loops", read_count, HOST(loops), 1, 16, 0},
     {"connections", read_count, HOST(connections), 1, 65536, 0},
     {"max_body", read_size, HOST(max_body), KIB, 256 * MIB, 0},
     {"body_memory", read_size, HOST(body_memory), KIB, 64 * GIB, 0},

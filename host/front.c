@@ -232,7 +232,7 @@ int front_init(struct front *front, const struct front_options *options, char *w
     if (error == 0)
         error = join_apps(front);
     if (error == 0)
-        error = front_listen_start(front, why, why_size);
+        error = front_listen_start(front, options, why, why_size);
     if (error < 0)
         front_dispose(front);
     return error;

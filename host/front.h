@@ -130,6 +130,9 @@ uint32_t front_tasks(const struct registry *registry);
 uint32_t front_timers(const struct config *config);
 
 struct front_options {
+    /* What host_options.await_address says; NULL: an address that is in use is an error at once. */
+    bool (*await_address)(void *context, unsigned tries);
+    void *context;
     const struct registry *registry;
     struct tls_current *https; /* what connections to config->https are secured with; NULL: there is none */
     struct loop *loop;

@@ -63,7 +63,12 @@ static int listen_on(struct host *h)
                                 .session_window = c->link_window,
                                 .overpromise = c->without.early ? OVERPROMISE : 0,
                                 .max_record = RECORD_MAX_BYTES}}};
-    int error = link_listener_init(&h->listener, &options, &h->inlets.consumer, &t->loop, &t->log);
+    int error;
+    unsigned tries = 0;
+    do
+        error = link_listener_init(&h->listener, &options, &h->inlets.consumer, &t->loop, &t->log);
+    while (error == -EADDRINUSE && h->options.await_address &&
+           h->options.await_address(h->options.context, ++tries));
     h->listening = error == 0;
     if (error == 0)
         h->registry.listener = &h->listener.report;

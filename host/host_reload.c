@@ -84,6 +84,8 @@ static void compare_host(struct host *h, const struct config *to, unsigned *wait
         waits_for_restart(h, waiting, "[host] name", "");
     if (from->owners != to->owners)
         waits_for_restart(h, waiting, "[host] owners", "");
+    if (from->loops != to->loops)
+        waits_for_restart(h, waiting, "[host] loops", "");
     if (from->connections != to->connections)
         waits_for_restart(h, waiting, "[host] connections", "");
     if (!same_text(from->link, to->link))

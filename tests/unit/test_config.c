@@ -79,7 +79,7 @@ static void every_key_reaches_its_field(void **state)
                                    "store = data/journal\n"
                                    "segment = 1M\n"
                                    "owners = 3\n"
-                                   "loops = 1\n"
+                                   "loops = 3\n"
                                    "connections = 7\n"
                                    "max_body = 2K\n"
                                    "body_memory = 3M\n"
@@ -123,6 +123,7 @@ static void every_key_reaches_its_field(void **state)
     assert_string_equal(config.store_path, "dir/data/journal");
     assert_int_equal(config.segment_bytes, 1 << 20);
     assert_int_equal(config.owners, 3);
+    assert_int_equal(config.loops, 3);
     assert_int_equal(config.connections, 7);
     assert_int_equal(config.max_body, 2048);
     assert_int_equal(config.body_memory, 3 << 20);

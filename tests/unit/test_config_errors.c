@@ -166,7 +166,7 @@ static const struct {
      "2: without = quotas, hurry: 'hurry' is unknown: known are quotas, early, feedback, share"},
     {"[host]\nwithout = early,\n",
      "2: without = early,: '' is unknown: known are quotas, early, feedback, share"},
-    {"[host]\nloops = 2\n", "2: loops = 2: this version has one sending loop: write loops = 1"},
+    {"[host]\nloops = 17\n", "2: loops = 17: needs a whole number from 1 to 16"},
     {"[host]\nowners = 0\n", "2: owners = 0: needs a whole number from 1 to 64"},
     {"[host]\nowners = 65\n", "2: owners = 65: needs a whole number from 1 to 64"},
     {"[host]\nowners = -1\n", "2: owners = -1: needs a whole number from 1 to 64"},
