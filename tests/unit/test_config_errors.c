@@ -162,7 +162,7 @@ static const struct {
      "5: backlog = 2T: needs a size from 0 to 1T, in bytes or with K, M, G or T"},
     {OUTPUT "wire = http://h/\nattempts = -1\n", "5: attempts = -1: needs a whole number from 0 to 1000000"},
     {OUTPUT "wire = http://h/\ndead = 0\n", "5: dead = 0: needs a whole number from 1 to 1000000"},
-    {"[host]\nloops = 17\n", "2: loops = 17: needs a whole number from 1 to 16"},
+    {"[host]\nloops = 33\n", "2: loops = 33: needs a whole number from 1 to 32"},
     {"[host]\nowners = 0\n", "2: owners = 0: needs a whole number from 1 to 64"},
     {"[host]\nowners = 65\n", "2: owners = 65: needs a whole number from 1 to 64"},
     {"[host]\nowners = -1\n", "2: owners = -1: needs a whole number from 1 to 64"},
