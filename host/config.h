@@ -7,6 +7,7 @@
 #include "core/bytes.h"
 #include "core/error.h"
 #include "core/resolver.h"
+#include "host/overload.h"
 #include "link/messages.h"
 #include "wire/options.h"
 
@@ -188,6 +189,8 @@ struct config {
     char *key_path;
     char *key_text; /* a valid one */
     unsigned key_line;
+    /* without = quotas, early, feedback, share: what is left out; none of them */
+    struct overload_without without;
     uint64_t link_window; /* link_window = 16M: the most memory of one peer's records; 2M to 1G */
     unsigned app_count;
     struct config_app *apps;

@@ -87,6 +87,41 @@ static int read_count(struct config_loader *l, const struct config_key *key, voi
     return 0;
 }
 
+static bool *without_named(struct overload_without *without, const char *name)
+{
+    const struct {
+        const char *name;
+        bool *field;
+    } words[] = {{"quotas", &without->quotas},
+                 {"early", &without->early},
+                 {"feedback", &without->feedback},
+                 {"share", &without->share}};
+    for (unsigned i = 0; i < ARRAY_SIZE(words); i++) {
+        if (strcmp(name, words[i].name) == 0)
+            return words[i].field;
+    }
+    return NULL;
+}
+
+static int read_without(struct config_loader *l, const struct config_key *key, void *field,
+                        const struct config_value *value)
+{
+    struct overload_without without = {false};
+    char *rest = value->text, *name;
+    if (value->text[0] == '\0')
+        rest = NULL; /* nothing is left out */
+    while ((name = strsep(&rest, ","))) {
+        bool *left_out = without_named(&without, value_trim(name));
+        if (!left_out)
+            return config_fail(l, l->line,
+                               "%s = %s: '%s' is unknown: known are quotas, early, feedback, share",
+                               key->name, value->written, value_trim(name));
+        *left_out = true;
+    }
+    *(struct overload_without *)field = without;
+    return 0;
+}
+
 static int check_size(struct config_loader *l, const struct config_key *key, const struct config_value *value,
                       uint64_t *bytes)
 {
@@ -276,6 +311,7 @@ static const struct config_key host_keys[] = {
     {"allow", config_read_allow, HOST(egress), 0, 0, 0},
     {"deny", config_read_deny, HOST(egress), 0, 0, 0},
     {"ca", config_read_ca, HOST(egress), 0, 0, 0},
+    {"without", read_without, HOST(without), 0, 0, 0},
 };
 
 static const struct config_key app_keys[] = {

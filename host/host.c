@@ -45,6 +45,7 @@ static int open_thread(struct host *h, struct host_thread *t, const char *name, 
     int error = h->options.open_io(h->options.context, &t->io, why, why_size);
     if (error < 0)
         return error;
+    t->io->drains = h->config->without.quotas;
     error = loop_init(&t->loop, t->io, tasks, timers);
     t->looped = error == 0;
     return error;
@@ -157,6 +158,7 @@ static int open_app(struct host *h, unsigned index)
     h->options.load_module(h->options.context, config->module, &app, &module, why, sizeof why);
     int error = owned_app_init(a, config, app, why, &owner->loop, &owner->log, &journal);
     a->module = module;
+    a->entry.inbox.without_feedback = h->config->without.feedback;
     h->app_count = index + 1;
     h->registry.apps[index] = &a->entry;
     h->registry.app_count = h->app_count;
@@ -255,8 +257,12 @@ int host_open(struct host **host, const struct config *config, const struct host
     if (error == 0)
         error = host_open_listener(h, why, why_size);
     if (error == 0) {
-        const struct front_options of_front = {&h->registry, h->https, &front_thread(h)->loop,
-                                               &front_thread(h)->log};
+        const struct front_options of_front = {.await_address = h->options.await_address,
+                                               .context = h->options.context,
+                                               .registry = &h->registry,
+                                               .https = h->https,
+                                               .loop = &front_thread(h)->loop,
+                                               .log = &front_thread(h)->log};
         error = front_init(&h->front, &of_front, why, why_size);
         h->front_open = error == 0;
     }

@@ -28,6 +28,12 @@ struct host_options {
     void (*unload_module)(void *context, void *handle);
     /* Bytes that nobody can guess: epochs, and what spreads retries. */
     void (*fill_random)(void *context, void *bytes, size_t size);
+    /* An address that this host is to listen on is in use, for the `tries`th time: pauses, and says whether
+     * to try again. NULL: no. */
+    bool (*await_address)(void *context, unsigned tries);
+    /* The calling thread weighs a third of the process's others from now on, where they want one processor. 0
+     * or a negative errno. NULL: nobody does (overload_without.share) */
+    int (*lighten)(void *context);
     struct files *files;  /* the calls that block with which it opens its store; NULL: the system's */
     uint32_t descriptors; /* the most this process may have open; 0: any number. Too few for all connections
                              of the configuration: the front takes fewer, and the log says so */

@@ -160,11 +160,12 @@ static int measure(const struct bench *bench, const struct settings *settings, s
             return -1;
     }
     drive.bursts = records < a_burst ? 1 : records / a_burst;
-    uint64_t start_ns = monotonic_ns();
+    uint64_t own_ns = own_cpu_ns(), start_ns = monotonic_ns();
     if (drive_bursts(&run->hosts[0], &drive, &row->retries) != 0 ||
         wait_for_receivers(bench, run, WARM_BURSTS + drive.bursts, &row->verified) != 0)
         return -1;
     row->elapsed_ns = monotonic_ns() - start_ns;
+    row->driver_cpu_ns = own_cpu_ns() - own_ns;
     row->records = drive.bursts * a_burst;
     return measured(run, row);
 }
