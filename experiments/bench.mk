@@ -11,7 +11,7 @@ DURATION ?= 3
 BENCH_COMMON := $(call objects,$(wildcard experiments/common/*.c))
 BENCH_REACTOR := $(call objects,experiments/reactor/reactor.c experiments/reactor/server.c)
 BENCH_RAW := $(call objects,experiments/raw/main.c experiments/raw/raw.c)
-BENCH_PROGRAMS := $(addprefix $(B)/bench/,bench reactor sink faults path tcp flooder pure-host-epoll raw-link raw-tcp)
+BENCH_PROGRAMS := $(addprefix $(B)/bench/,bench reactor sink faults path tcp flooder pure-host-epoll pure-host-record raw-link raw-tcp)
 
 $(B)/bench/bench: $(call objects,$(wildcard experiments/bench/*.c)) $(BENCH_COMMON)
 $(B)/bench/reactor: $(B)/experiments/reactor/main.o $(BENCH_REACTOR) $(BENCH_COMMON)
@@ -31,6 +31,16 @@ $(addprefix $(B)/bench/,bench reactor sink faults path tcp flooder curl-multi):
 
 # The host on the epoll back end of the seam: the same program otherwise.
 $(B)/bench/pure-host-epoll: $(B)/experiments/epoll/main.o $(call objects,$(EPOLL_SRC)) $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(EXPORTS)
+
+# The same, but that each record wakes the sending loop. Its pure_send comes in before the library's.
+$(B)/bench/turn-record.o: host/turn.c | deps-build
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CFLAGS) -Dpure_send=turn_send -c -o $@ $<
+
+$(B)/bench/pure-host-record: $(B)/experiments/epoll/main.o $(B)/experiments/record/send.o $(B)/bench/turn-record.o \
+		$(call objects,$(EPOLL_SRC)) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(EXPORTS)
 

@@ -2,8 +2,8 @@
  * run in processes of its own, and each run fills a row.
  *
  * The order of reading: main.c (the table, the rounds), host.h (a host under test), drive.h (what gives it
- * work and sees that all arrived), then throughput.c, front.c, isolation.c, lossy.c, raw.c, durable.c,
- * journal.c, https.c. */
+ * work and sees that all arrived), then throughput.c, loops.c, front.c, isolation.c, lossy.c, raw.c,
+ * durable.c, journal.c, https.c. */
 #ifndef PURE_EXPERIMENTS_BENCH_H
 #define PURE_EXPERIMENTS_BENCH_H
 
@@ -54,6 +54,7 @@ int raw_run(const struct bench *bench, struct settings *settings, struct row *ro
 int durable_run(const struct bench *bench, struct settings *settings, struct row *row);
 int journal_run(const struct bench *bench, struct settings *settings, struct row *row);
 int https_run(const struct bench *bench, struct settings *settings, struct row *row);
+int loops_run(const struct bench *bench, struct settings *settings, struct row *row);
 int isolation_run(const struct bench *bench, struct settings *settings, struct row *row);
 
 #endif

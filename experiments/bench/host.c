@@ -96,12 +96,17 @@ static int wait_until_ready(struct host *host)
     return -1;
 }
 
+static const char *program_of(const char *variant)
+{
+    if (strcmp(variant, "epoll") == 0 || strcmp(variant, "threads") == 0)
+        return "bench/pure-host-epoll";
+    return strcmp(variant, "wake-record") == 0 ? "bench/pure-host-record" : "pure-host";
+}
+
 int host_start(struct host *host, const struct settings *settings, const char *variant, const char *resolver)
 {
     char program[300];
-    bool epoll = strcmp(variant, "epoll") == 0;
-    snprintf(program, sizeof program, "%s/%s", settings->build,
-             epoll ? "bench/pure-host-epoll" : "pure-host");
+    snprintf(program, sizeof program, "%s/%s", settings->build, program_of(variant));
     fclose(host->text);
     host->text = NULL;
     remove(host->log);

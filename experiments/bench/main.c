@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define VARIANTS_MAX 4
+#define VARIANTS_MAX 5
 #define MTU          1400 /* of links, so that they compare with others: an Internet path's, about */
 
 static const char *const back_ends[] = {"uring", "epoll", NULL};
@@ -25,6 +25,7 @@ static const char *const ours[] = {"uring", NULL};
 static const char *const beside_tcp[] = {"uring", "tcp-cubic", NULL};
 static const char *const stores[] = {"uring", "epoll", "queue", NULL};
 static const char *const at_once[] = {"at-1", "at-16", "at-100", NULL};
+static const char *const ways[] = {"uring", "epoll", "wake-record", "threads", "uring-2", NULL};
 static const char *const targets[] = {"link-port", "elsewhere", NULL};
 
 static const struct bench benches[] = {
@@ -51,6 +52,11 @@ static const struct bench benches[] = {
     {"links-4-durable", stores, durable_run, 20000000, "burst4", "link", 4, 20, .batch = 7, .mtu = MTU},
     {"wires-1-durable", stores, durable_run, 10000000, "burst", "wire", 1, 20, .batch = 25},
     {"journal-1", at_once, journal_run, .connections = 0},
+    {"loops-links-1", ways, loops_run, 15000000, "burst", "link", 1, 20, .batch = 10, .mtu = MTU},
+    {"loops-links-4", ways, loops_run, 12000000, "burst4", "link", 4, 20, .batch = 10, .mtu = MTU},
+    {"loops-wires-1", ways, loops_run, 20000000, "burst", "wire", 1, 20, .batch = 10},
+    {"loops-wires-4", ways, loops_run, 20000000, "burst4", "wire", 4, 20, .batch = 10},
+    {"loops-many", ways, loops_run, 6000000, "burst", "many", 20, 20, .batch = 2, .mtu = MTU},
     {"links-lossy-0", beside_tcp, lossy_run, .loss_percent = 0},
     {"links-lossy-1", beside_tcp, lossy_run, .loss_percent = 1},
     {"links-lossy-5", beside_tcp, lossy_run, .loss_percent = 5},

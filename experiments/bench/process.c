@@ -174,6 +174,13 @@ static bool name_of_thread(pid_t pid, const char *thread, char text[static 32])
     return n > 0;
 }
 
+uint64_t own_cpu_ns(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
 struct process_threads process_threads(const struct process *process, const char *name)
 {
     struct process_threads threads = {0, 0};

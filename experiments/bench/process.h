@@ -41,6 +41,9 @@ int process_line(struct process *process, char *line, size_t size);
 /* User + system CPU time of all its threads, those that ended included. */
 uint64_t process_cpu_ns(const struct process *process);
 
+/* The same of this process, which drives. */
+uint64_t own_cpu_ns(void);
+
 /* Its own threads now, and how many of them have a name that contains `name`. The workers that the kernel
  * adds for its files (iou-wrk-…) are not among them: it makes and ends them as it likes. Their time is
  * counted above. */

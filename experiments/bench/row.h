@@ -9,32 +9,36 @@
 
 #define ROUNDS_MAX 100
 
-/* The host's own counters over a run, all its loops together but where the name says send: (field of the row,
- * metric of the host). */
-#define ECONOMY(X)                                                \
-    X(enters, "pure_io_enters_total")                             \
-    X(operations, "pure_io_sqes_total")                           \
-    X(completions, "pure_io_cqes_total")                          \
-    X(sleeps, "pure_io_sleeps_total")                             \
-    X(wakes, "pure_io_wakes_total")                               \
-    X(rounds, "pure_loop_rounds_total")                           \
-    X(notices, "pure_loop_notices_total")                         \
-    X(send_enters, "pure_io_enters_total{loop=\"pure-send\"")     \
-    X(send_wakes, "pure_io_wakes_total{loop=\"pure-send\"")       \
-    X(send_notices, "pure_loop_notices_total{loop=\"pure-send\"") \
-    X(requests, "pure_outlet_requests_total")                     \
-    X(front_requests, "pure_front_requests_total")                \
-    X(turns, "pure_app_turns_total")                              \
-    X(link_packets, "pure_link_packets_total")                    \
-    X(link_sends, "pure_link_sends_total")                        \
-    X(link_bytes, "pure_link_bytes_total")                        \
-    X(link_lost, "pure_link_lost_total")                          \
-    X(link_back, "pure_link_received_total")                      \
-    X(listen_datagrams, "pure_listen_datagrams_total")            \
-    X(listen_dropped, "pure_listen_dropped_total")                \
-    X(listen_unopened, "pure_listen_unopened_total")              \
-    X(fsyncs, "pure_journal_writes_total")                        \
-    X(journal_bytes, "pure_journal_written_bytes_total")          \
+/* The host's own counters over a run, all its loops together but where the name says send or own: (field of
+ * the row, metric of the host). */
+#define ECONOMY(X)                                              \
+    X(enters, "pure_io_enters_total")                           \
+    X(operations, "pure_io_sqes_total")                         \
+    X(completions, "pure_io_cqes_total")                        \
+    X(sleeps, "pure_io_sleeps_total")                           \
+    X(wakes, "pure_io_wakes_total")                             \
+    X(rounds, "pure_loop_rounds_total")                         \
+    X(notices, "pure_loop_notices_total")                       \
+    X(send_enters, "pure_io_enters_total{loop=\"pure-send")     \
+    X(send_sleeps, "pure_io_sleeps_total{loop=\"pure-send")     \
+    X(send_wakes, "pure_io_wakes_total{loop=\"pure-send")       \
+    X(send_steps, "pure_loop_steps_total{loop=\"pure-send")     \
+    X(send_rounds, "pure_loop_rounds_total{loop=\"pure-send")   \
+    X(send_notices, "pure_loop_notices_total{loop=\"pure-send") \
+    X(own_notices, "pure_loop_notices_total{loop=\"pure-own")   \
+    X(requests, "pure_outlet_requests_total")                   \
+    X(front_requests, "pure_front_requests_total")              \
+    X(turns, "pure_app_turns_total")                            \
+    X(link_packets, "pure_link_packets_total")                  \
+    X(link_sends, "pure_link_sends_total")                      \
+    X(link_bytes, "pure_link_bytes_total")                      \
+    X(link_lost, "pure_link_lost_total")                        \
+    X(link_back, "pure_link_received_total")                    \
+    X(listen_datagrams, "pure_listen_datagrams_total")          \
+    X(listen_dropped, "pure_listen_dropped_total")              \
+    X(listen_unopened, "pure_listen_unopened_total")            \
+    X(fsyncs, "pure_journal_writes_total")                      \
+    X(journal_bytes, "pure_journal_written_bytes_total")        \
     X(journal_frames, "pure_journal_frames_total")
 
 struct economy {
@@ -69,6 +73,7 @@ struct row {
     uint64_t p50_us, p99_us; /* front: latency of a request */
     uint64_t garbage_s;      /* flood: datagrams a second, as sent */
     struct row_disk disk;
+    bool sends; /* its sending loops are what is measured: row_sends_summary */
     bool has_economy;
     struct economy economy;
 };
@@ -89,6 +94,9 @@ void row_summary(FILE *table, FILE *json, const struct row *rows, unsigned count
 /* The parts of both that are about the journal: nothing without disk.bytes_s. */
 void row_disk_json(FILE *json, const struct row *row);
 void row_disk_summary(FILE *table, FILE *json, const struct row *rows, unsigned count, const char *variant);
+
+/* The part of the summary that is about the sending loops, of one variant: nothing unless its rows say so. */
+void row_sends_summary(FILE *table, FILE *json, const struct row *rows, unsigned count, const char *variant);
 
 /* Sorts values[0, count); count is at least 1. */
 double row_median(double *values, unsigned count);
