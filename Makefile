@@ -74,6 +74,7 @@ PACKAGES_build := gcc libc6-dev liburing-dev libwolfssl-dev libsodium-dev libini
 PACKAGES_check := $(PACKAGES_build) libcmocka-dev libcjson-dev libssl-dev clang-14 libclang-rt-14-dev clang-format-14 curl openssl iproute2
 PACKAGES_crash := $(PACKAGES_check) libfuse3-dev fuse3
 PACKAGES_bench := $(PACKAGES_build) wrk libenet-dev libcurl4-openssl-dev libssl-dev
+PACKAGES_budget := $(PACKAGES_bench) linux-perf valgrind python3
 PACKAGES_deb := $(PACKAGES_build) dpkg-dev
 
 # $(call install_missing,PACKAGES): asks dpkg (20 ms), and apt-get only for what is not there.
@@ -104,6 +105,8 @@ deps-crash: | deps-check
 	$(call install_missing,$(PACKAGES_crash))
 deps-bench: | deps-build
 	$(call install_missing,$(PACKAGES_bench))
+deps-budget: | deps-build
+	$(call install_missing,$(PACKAGES_budget))
 deps-deb: | deps-build
 	$(call install_missing,$(PACKAGES_deb))
 
@@ -285,6 +288,7 @@ help:
 	@echo "make check-fast the subset under a minute"
 	@echo "make check-sanitizers all tests and processes with sanitizers, the long ones too"
 	@echo "make bench      BENCH=wires-1,wires-4 picks, ROUNDS=5; rows in build/bench.jsonl"
+	@echo "make budget     BUDGET=links-1,wires-1,links-1-durable: what each hop of a record costs (root)"
 	@echo "make fuzz       every fuzzer for FUZZ_S=$(FUZZ_S) seconds"
 	@echo "make faults-table what each row of the fault table proves"
 	@echo "make storms     FIRST=$(FIRST) SEEDS=$(SEEDS): hosts with links under all faults, seed by seed"
@@ -299,7 +303,7 @@ help:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
 .PHONY: all tests runners live fuzzers run check check-fast check-sanitizers faults-table check-crash fuzz storms crashes format clean install deb help
-.PHONY: deps-build deps-check deps-crash deps-bench deps-deb
+.PHONY: deps-build deps-check deps-crash deps-bench deps-budget deps-deb
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
