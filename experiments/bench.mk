@@ -68,7 +68,7 @@ $(B)/bench/floor: $(B)/experiments/014-budget/floor.o $(LIB)
 budget-programs: $(HOST) bench-programs $(B)/bench/floor
 
 budget: deps-budget
-	@$(MAKE) B=build/budget CFLAGS="$(CFLAGS_budget)" budget-programs
+	@$(MAKE) B=build/budget CFLAGS="-fno-omit-frame-pointer" budget-programs
 	@experiments/014-budget/budget.py -b build/budget -p "$(BUDGET)" -s $(BUDGET_S)
 
 bench: $(HOST) bench-programs peers

@@ -245,7 +245,7 @@ def names_of_threads(pid):
 
 
 def instructions_of(path, names, hops):
-    """Self cost by hop of one thread's file. With callers kept apart a function's name is the chain."""
+    """Self cost by hop and chain of one thread's file. With callers kept apart a function's name is the chain."""
     counts, thread, function, known, calls = collections.Counter(), None, None, {}, False
     libs, lib = {}, ""
     for line in open(path):
@@ -268,7 +268,7 @@ def instructions_of(path, names, hops):
             if not calls:
                 chain = [(name, lib if i == 0 else "") for i, name in enumerate(function.split("'"))]
                 hop = hops.of_chain(thread, [(re.sub(r"\.(part|constprop|isra)\.\d+$", "", n), l) for n, l in chain])
-                counts[hop] += int(line.split()[1])
+                counts[hop, thread + " " + " < ".join(name for name, _ in chain[:3])] += int(line.split()[1])
             calls = False
     return counts
 
@@ -296,11 +296,11 @@ def run_of(build, configs, bursts, hops):
 
 
 def instructions(pick, hops, build):
-    """Instructions a record by hop."""
+    """Instructions a record by hop and chain."""
     parts = ("-sender", "-receiver") if pick.endswith("-durable") else ("",)
     configs = [f"{build}/bench/run/{pick}-uring{part}.conf" for part in parts]
     few, many = (run_of(build, configs, bursts, hops) for bursts in SIZES)
-    return {hop: (many[hop] - few[hop]) / ((SIZES[1] - SIZES[0]) * BURST) for hop in many}
+    return {key: (many[key] - few[key]) / ((SIZES[1] - SIZES[0]) * BURST) for key in many}
 
 
 # --- the table ---
@@ -313,15 +313,19 @@ def print_table(pick, hops, times, counts, floors, most):
     wakes = (last.wakes - first.wakes) / records if last else 0
     total = sum(ns.values()) or 1
     for hop in hops.names + [None]:
-        cost, floor, count = ns[hop] / records, hops.floor(hop, floors, wakes), counts.get(hop)
+        cost, floor = ns[hop] / records, hops.floor(hop, floors, wakes)
+        count = sum(some for (of, _), some in counts.items() if of == hop) if counts else None
         print(f"{hop or '(none)':10}{100 * ns[hop] / total:9.1f}{cost:8.2f}", end="")
         print(f"{floor:10.2f}{cost / floor:7.1f}" if floor else f"{'-':>10}{'-':>7}", end="")
         print(f"{count:14.1f}" if count is not None else f"{'-':>14}")
     print(f"{'sum':10}{100:9.1f}{total / records:8.2f}{'':17}{sum(counts.values()):14.1f}")
-    for hop, some in chains.items() if most else ():
+    for hop in hops.names + [None] if most else ():
         print(f"  {hop or '(none)'}")
-        for chain, part in some.most_common(most):
-            print(f"{part / records:10.2f} ns  {chain}")
+        for chain, part in chains[hop].most_common(most) if times else ():
+            print(f"{part / records:10.2f} ns            {chain}")
+        mine = sorted(((some, chain) for (of, chain), some in counts.items() if of == hop), reverse=True)
+        for some, chain in mine[:most]:
+            print(f"{some:10.2f} instructions  {chain}")
     return judge(ns, first, last, total) if last else True
 
 

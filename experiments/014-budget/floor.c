@@ -1,6 +1,6 @@
 /* What the parts of a hop cost at least on this machine: each by itself, warm, on one thread, with nothing
- * around it. Prints a line a part, `NAME NS`: nanoseconds of CPU a record of 20 bytes, the least of the rounds;
- * of `wake`, a wake. README.md beside it says what they are for. */
+ * around it. Prints a line a part, `NAME NS`: nanoseconds of CPU a record of 20 bytes, the least of the
+ * rounds; of `wake`, a wake. README.md beside it says what they are for. */
 #include "core/record.h"
 #include "host/app.h"
 #include "journal/crc32c.h"
@@ -150,8 +150,8 @@ static double measure_seal(void)
 static double measure_open(void)
 {
     uint8_t plain[DATAGRAM];
-    crypto_aead_aes256gcm_encrypt_detached_afternm(target, tag, NULL, packet, DATAGRAM, nonce,
-                                                   sizeof nonce, NULL, nonce, &key);
+    crypto_aead_aes256gcm_encrypt_detached_afternm(target, tag, NULL, packet, DATAGRAM, nonce, sizeof nonce,
+                                                   NULL, nonce, &key);
     for (unsigned i = 0; i < REPEATS; i++)
         check(crypto_aead_aes256gcm_decrypt_detached_afternm(plain, NULL, target, DATAGRAM, tag, nonce,
                                                              sizeof nonce, nonce, &key) == 0,
@@ -230,6 +230,35 @@ static void print_halves(const char *name, int from, int to, size_t bytes)
     printf("%s-send %.3f\n%s-receive %.3f\n", name, send_least, name, receive_least);
 }
 
+/* --- memory that another thread has written --- */
+
+enum { FAR = 8 << 20 }; /* as much as an outlet's queue has */
+
+static uint8_t far_bytes[FAR];
+
+static void *write_far(void *value)
+{
+    memset(far_bytes, *(int *)value, FAR);
+    return NULL;
+}
+
+/* What every hop from thread to thread pays besides: the lines are not in this processor's first caches. */
+static void print_far(void)
+{
+    double least = 1e9;
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_t thread;
+        check(pthread_create(&thread, NULL, write_far, &round) == 0, "a thread");
+        pthread_join(thread, NULL);
+        double begin = clock_of(CLOCK_THREAD_CPUTIME_ID);
+        for (size_t at = 0; at + DATAGRAM <= FAR; at += DATAGRAM)
+            memcpy(target + at % PIECE, far_bytes + at, DATAGRAM);
+        double ns = (clock_of(CLOCK_THREAD_CPUTIME_ID) - begin) / ((double)FAR / FRAMED);
+        least = ns < least ? ns : least;
+    }
+    printf("far %.3f\n", least);
+}
+
 /* --- waking --- */
 
 static int there, back;
@@ -239,7 +268,8 @@ static void *answer(void *context)
     (void)context;
     uint64_t word;
     for (unsigned i = 0; i < WAKES; i++)
-        check(read(there, &word, sizeof word) == sizeof word && write(back, &word, sizeof word) == sizeof word,
+        check(read(there, &word, sizeof word) == sizeof word &&
+                  write(back, &word, sizeof word) == sizeof word,
               "an eventfd");
     return NULL;
 }
@@ -253,7 +283,8 @@ static double measure_wake(void)
     back = eventfd(0, EFD_CLOEXEC);
     check(there >= 0 && back >= 0 && pthread_create(&thread, NULL, answer, NULL) == 0, "a thread");
     for (unsigned i = 0; i < WAKES; i++)
-        check(write(there, &word, sizeof word) == sizeof word && read(back, &word, sizeof word) == sizeof word,
+        check(write(there, &word, sizeof word) == sizeof word &&
+                  read(back, &word, sizeof word) == sizeof word,
               "an eventfd");
     pthread_join(thread, NULL);
     close(there);
@@ -300,6 +331,7 @@ int main(void)
     print("scan", measure_scan);
     print("call", measure_call);
     print("copy", measure_copy);
+    print_far();
     print("crc", measure_crc);
     print("seal", measure_seal);
     print("open", measure_open);
