@@ -71,7 +71,8 @@ struct received_records receive_stream_take(struct receive_stream *s)
     struct record_scan scan = record_scan(piece, s->max_record, UINT64_MAX);
     if (scan.records == 0 && piece.size < come.size)
         scan = record_scan(come, s->max_record, 1);
-    struct received_records records = {span_of(come.data, scan.bytes), s->next, scan.records, scan.error};
+    struct received_records records = {span_of(come.data, scan.bytes), s->next, scan.records, scan.error,
+                                       piece.size < come.size && scan.error == 0};
     s->handed += scan.bytes;
     s->next += scan.records;
     return records;

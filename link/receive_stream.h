@@ -60,6 +60,7 @@ struct received_records {
     uint64_t first;    /* number of the first */
     uint64_t count;    /* 0: there are none */
     int error;         /* PE_TOO_LARGE: the record after these is over the limit */
+    bool more;         /* there may be whole ones behind these */
 };
 
 /* Whole records that were not handed on yet, from the first on: they are now. At most RECEIVE_STREAM_TAKE

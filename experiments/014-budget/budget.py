@@ -24,7 +24,7 @@ WARM_S = 2
 RECORDS = 4_000_000_000  # more than a run delivers: it is ended once it has been looked at
 BURST = 1000             # records of an event of `src`
 SIZES = (100, 300)       # bursts of the two runs under callgrind
-LONGEST_NS = 4_000_000   # that a sample stands for
+LONGEST_NS = 30_000_000  # that a sample stands for
 CALLERS = 12             # of a function that callgrind keeps apart
 
 
@@ -71,12 +71,12 @@ class Hops:
         named = next(filter(None, (self.of_function(thread, *call) for call in chain)), None)
         return named or next((hop for hop, threads in self.rests if fnmatch.fnmatchcase(thread, threads)), None)
 
-    def floor(self, hop, floors, wakes):
+    def floor(self, hop, floors, switches):
         """ns a record, or None."""
         total = 0.0
         for part in self.floors.get(hop, []):
             times, _, name = part.rpartition("*")
-            total += floors[name] * (wakes if times == "wakes" else float(times or 1))
+            total += floors[name] * (switches if times == "switches" else float(times or 1))
         return total or None
 
 
@@ -103,6 +103,16 @@ class Host:
         return sum(float(line.split()[-1]) for line in self.get("/metrics").splitlines()
                    if line.startswith("pure_io_wakes_total"))
 
+    def switches(self):
+        """Of all its threads, workers among them: how often one stopped running."""
+        total = 0
+        for path in glob.glob(f"/proc/{self.pid}/task/*/status"):
+            try:
+                total += sum(map(int, re.findall(r"voluntary_ctxt_switches:\s+(\d+)", open(path).read())))
+            except OSError:
+                pass  # a worker that has ended
+        return total
+
 
 def children(parent):
     for path in glob.glob("/proc/[0-9]*/stat"):
@@ -127,13 +137,14 @@ def hosts_of(bench, pick):
     sys.exit(f"budget: {pick}: its hosts do not start")
 
 
-Look = collections.namedtuple("Look", "ns cpu_ns records wakes")
+Look = collections.namedtuple("Look", "ns cpu_ns records wakes switches")
 
 
 def look(hosts):
     wakes = sum(host.wakes() for host in hosts)
     records = hosts[-1].records()
-    return Look(time.monotonic_ns(), sum(host.cpu_ns() for host in hosts), records, wakes)
+    switches = sum(host.switches() for host in hosts)
+    return Look(time.monotonic_ns(), sum(host.cpu_ns() for host in hosts), records, wakes, switches)
 
 
 def end_bench(bench, build):
@@ -310,10 +321,10 @@ def print_table(pick, hops, times, counts, floors, most):
     print(f"{'hop':10}{'share %':>9}{'ns':>8}{'floor ns':>10}{'ratio':>7}{'instructions':>14}")
     ns, chains, first, last = times or (collections.Counter(), {}, None, None)
     records = last.records - first.records if last else 1
-    wakes = (last.wakes - first.wakes) / records if last else 0
+    switches = (last.switches - first.switches) / records if last else 0
     total = sum(ns.values()) or 1
     for hop in hops.names + [None]:
-        cost, floor = ns[hop] / records, hops.floor(hop, floors, wakes)
+        cost, floor = ns[hop] / records, hops.floor(hop, floors, switches)
         count = sum(some for (of, _), some in counts.items() if of == hop) if counts else None
         print(f"{hop or '(none)':10}{100 * ns[hop] / total:9.1f}{cost:8.2f}", end="")
         print(f"{floor:10.2f}{cost / floor:7.1f}" if floor else f"{'-':>10}{'-':>7}", end="")
@@ -335,7 +346,8 @@ def judge(ns, first, last, total):
     good = 0.9 <= within <= 1.1 and beside <= 0.05
     print(f"CPU clock {cpu / records:.2f} ns a record; sampled {100 * within:.1f} % of it, {100 * beside:.1f} % in no hop;"
           f" {records / (last.ns - first.ns) * 1000:.2f} M records/s,"
-          f" {(last.wakes - first.wakes) / records * 1e6:.0f} wakes a million: {'passes' if good else 'FAILS'}")
+          f" {(last.wakes - first.wakes) / records * 1e6:.0f} wakes and"
+          f" {(last.switches - first.switches) / records * 1e6:.0f} switches a million: {'passes' if good else 'FAILS'}")
     return good
 
 
