@@ -2,6 +2,7 @@
 #
 #     make bench BENCH=wires-1,wires-4 ROUNDS=5        RECORDS= and DURATION= change the length of a run
 #     make bench BENCH=links-lossy DURATION=15         needs root
+#     make budget BUDGET=links-1 BUDGET_S=5            needs root
 
 BENCH ?=
 ROUNDS ?= 5
@@ -65,7 +66,22 @@ peers: bench-programs | deps-bench
 
 bench-programs: $(BENCH_PROGRAMS) $(EXPERIMENT_APPS)
 
+# Where each nanosecond of a record goes: experiments/014-budget. Call chains want frame pointers, so it has an
+# object tree of its own. Root (perf).
+BUDGET ?= links-1,wires-1,links-1-durable
+BUDGET_S ?= 5
+
+$(B)/bench/floor: $(B)/experiments/014-budget/floor.o $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+budget-programs: $(HOST) bench-programs $(B)/bench/floor
+
+budget: deps-budget
+	@$(MAKE) B=build/budget CFLAGS="-fno-omit-frame-pointer" budget-programs
+	@experiments/014-budget/budget.py -b build/budget -p "$(BUDGET)" -s $(BUDGET_S)
+
 bench: $(HOST) bench-programs peers
 	$(B)/bench/bench -b $(B) -o build/bench.jsonl -p "$(BENCH)" -r $(ROUNDS) -n $(RECORDS) -d $(DURATION)
 
-.PHONY: bench bench-programs peers
+.PHONY: bench bench-programs peers budget budget-programs

@@ -376,13 +376,23 @@ static void see_stuck(struct inlets *in)
 
 /* --- what has come goes on --- */
 
-static void deliver(struct inlet *inlet)
+static struct received_records deliver_piece(struct inlet *inlet)
 {
     const struct link_consumer *consumer = inlet->inlets->consumer;
     struct received_records records = receive_stream_take(&inlet->stream);
     inlet->inlets->session_handed += records.bytes.size;
+    inlet->more = records.more;
     if (records.count > 0)
         consumer->records(consumer->context, inlet, records.first, records.bytes, records.count);
+    return records;
+}
+
+static void deliver(struct inlet *inlet)
+{
+    struct received_records records;
+    do
+        records = deliver_piece(inlet);
+    while (records.more && inlet->state == INLET_OPEN);
     if (inlet->state != INLET_OPEN)
         return;
     see_stream_credit(inlet); /* of a record that is coming */
