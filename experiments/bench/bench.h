@@ -3,7 +3,7 @@
  *
  * The order of reading: main.c (the table, the rounds), host.h (a host under test), drive.h (what gives it
  * work and sees that all arrived), then throughput.c, front.c, isolation.c, lossy.c, raw.c, durable.c,
- * journal.c, https.c. */
+ * journal.c, https.c, overload.c. */
 #ifndef PURE_EXPERIMENTS_BENCH_H
 #define PURE_EXPERIMENTS_BENCH_H
 
@@ -19,6 +19,7 @@ struct settings {
     unsigned seconds;   /* of one wrk run */
     bool skipped_names; /* isolation: no mount namespace, so no name that hangs; said once */
     size_t reply_size;  /* of the front's reply to an event, as last seen; the reactor's is made the same */
+    FILE *json;         /* the results, for rows within a run */
 };
 
 struct bench {
@@ -30,7 +31,7 @@ struct bench {
     /* throughput */
     const char *event;    /* what the app src is given */
     const char *kind;     /* "inner", "wire", "webhook", "link", or "many": half links, half wires;
-                             of link-raw see raw.c, of https https.c */
+                             of link-raw see raw.c, of https https.c, of livelock overload.c */
     unsigned outputs;     /* how many the event sends to: 1 (out), 4 or 16 (o1 …); many: 20 (w1 …) */
     unsigned record_size; /* bytes of an item */
     unsigned batch;       /* events in one request of the driver */
@@ -55,5 +56,6 @@ int durable_run(const struct bench *bench, struct settings *settings, struct row
 int journal_run(const struct bench *bench, struct settings *settings, struct row *row);
 int https_run(const struct bench *bench, struct settings *settings, struct row *row);
 int isolation_run(const struct bench *bench, struct settings *settings, struct row *row);
+int overload_run(const struct bench *bench, struct settings *settings, struct row *row);
 
 #endif

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define VARIANTS_MAX 4
+#define VARIANTS_MAX 8
 #define MTU          1400 /* of links, so that they compare with others: an Internet path's, about */
 
 static const char *const back_ends[] = {"uring", "epoll", NULL};
@@ -25,6 +25,10 @@ static const char *const ours[] = {"uring", NULL};
 static const char *const beside_tcp[] = {"uring", "tcp-cubic", NULL};
 static const char *const stores[] = {"uring", "epoll", "queue", NULL};
 static const char *const at_once[] = {"at-1", "at-16", "at-100", NULL};
+static const char *const mechanisms[] = {"all",      "no-quotas", "no-early", "no-feedback",
+                                         "no-share", "none",      NULL};
+static const char *const mechanisms_fast[] = {"all",  "no-quotas", "no-early",  "no-feedback", "no-share",
+                                              "none", "fast",      "fast-none", NULL};
 static const char *const targets[] = {"link-port", "elsewhere", NULL};
 
 static const struct bench benches[] = {
@@ -61,6 +65,9 @@ static const struct bench benches[] = {
     {"link-raw-trips", transports, raw_run, 20000, NULL, "trips", .record_size = 32},
     {"front-100", servers, front_run, .connections = 100},
     {"front-352", servers, front_run, .connections = 352},
+    {"livelock-front", mechanisms_fast, overload_run, .kind = "front"},
+    {"livelock-records", mechanisms, overload_run, .kind = "records"},
+    {"livelock-link", mechanisms, overload_run, .kind = "link"},
     {"isolation", company, isolation_run, 20000000, "burst", "wire", 10, 20, .batch = 10},
 };
 
@@ -159,6 +166,7 @@ static int run_picked(struct settings *settings, const char *list, const char *o
         return 1;
     }
     int failed = 0;
+    settings->json = json;
     row_table_head(stdout);
     for (size_t i = 0; i < sizeof benches / sizeof *benches; i++)
         if (picks(list, benches[i].name))

@@ -25,13 +25,13 @@ double row_driver_us(const struct row *row)
 
 void row_table_head(FILE *table)
 {
-    fprintf(table, "%-17s %-9s %5s %12s %11s %11s %7s %10s %10s  %s\n", "bench", "variant", "round",
+    fprintf(table, "%-17s %-11s %5s %12s %11s %11s %7s %10s %10s  %s\n", "bench", "variant", "round",
             "records/s", "CPU us/rec", "driver us", "threads", "enters", "wakes", "verified");
 }
 
 void row_table(FILE *table, const struct row *row)
 {
-    fprintf(table, "%-17s %-9s %5u %12.0f %11.4f %11.4f %7u %10llu %10llu  %s\n", row->bench, row->variant,
+    fprintf(table, "%-17s %-11s %5u %12.0f %11.4f %11.4f %7u %10llu %10llu  %s\n", row->bench, row->variant,
             row->round, row_records_s(row), row_cpu_us(row), row_driver_us(row), row->threads,
             (unsigned long long)row->economy.enters, (unsigned long long)row->economy.wakes,
             row->verified ? "yes" : "NO");
@@ -59,6 +59,7 @@ void row_json(FILE *json, const struct row *row)
     }
 #undef X
     row_disk_json(json, row);
+    row_overload_json(json, row);
     fprintf(json, "}\n");
     fflush(json);
 }
@@ -120,7 +121,7 @@ static double each(uint64_t a, uint64_t b)
 
 static void tell_medians(FILE *table, const char *bench, const char *variant, const struct medians *m)
 {
-    fprintf(table, "%-17s %-9s median %11.0f %11.4f   (%.0f to %.0f)\n", bench, variant, m->records_s,
+    fprintf(table, "%-17s %-11s median %11.0f %11.4f   (%.0f to %.0f)\n", bench, variant, m->records_s,
             m->cpu_us, m->least, m->most);
 }
 
@@ -187,6 +188,7 @@ void row_summary(FILE *table, FILE *json, const struct row *rows, unsigned count
     }
     tell_economy(table, json, bench, &ours);
     row_disk_summary(table, json, rows, count, variants[0]);
+    row_overload_summary(table, json, rows, count, variants);
     fprintf(json, ",\"verified\":%s}\n", verified ? "true" : "false");
     fprintf(table, "\n");
     fflush(json);

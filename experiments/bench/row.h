@@ -54,6 +54,15 @@ struct row_disk {
     uint64_t aside_p50_us;  /* into space that was set aside */
 };
 
+/* Of a sweep of offered rates (overload.c). */
+struct row_overload {
+    double saturation_s;    /* what offered rates are multiples of; 0: no such row */
+    double peak_s;          /* most that was delivered at any of them */
+    double delivered_ratio; /* delivered at the highest over the peak */
+    double health_p99_ms;   /* of /health at the highest: new or kept connections, whichever is worse */
+    unsigned processors;    /* 1: the host and what loads it share one */
+};
+
 struct row {
     const char *bench, *variant;
     unsigned round;          /* from 1 */
@@ -69,6 +78,7 @@ struct row {
     uint64_t p50_us, p99_us; /* front: latency of a request */
     uint64_t garbage_s;      /* flood: datagrams a second, as sent */
     struct row_disk disk;
+    struct row_overload overload;
     bool has_economy;
     struct economy economy;
 };
@@ -89,6 +99,11 @@ void row_summary(FILE *table, FILE *json, const struct row *rows, unsigned count
 /* The parts of both that are about the journal: nothing without disk.bytes_s. */
 void row_disk_json(FILE *json, const struct row *row);
 void row_disk_summary(FILE *table, FILE *json, const struct row *rows, unsigned count, const char *variant);
+
+/* The same for sweeps: of each variant the medians of the two ratios. */
+void row_overload_json(FILE *json, const struct row *row);
+void row_overload_summary(FILE *table, FILE *json, const struct row *rows, unsigned count,
+                          const char *const *variants);
 
 /* Sorts values[0, count); count is at least 1. */
 double row_median(double *values, unsigned count);
