@@ -70,7 +70,7 @@ static void loop_forever(void)
 
 static void crash(void)
 {
-    char *volatile nowhere = NULL;
+    volatile char *volatile nowhere = NULL; /* so that the store is there */
     *nowhere = 1;
 }
 

@@ -3,7 +3,7 @@
  *
  * The order of reading: main.c (the table, the rounds), host.h (a host under test), drive.h (what gives it
  * work and sees that all arrived), then throughput.c, front.c, isolation.c, lossy.c, raw.c, durable.c,
- * journal.c, https.c, overload.c. */
+ * journal.c, https.c, overload.c, proactor.c, fairness.c. */
 #ifndef PURE_EXPERIMENTS_BENCH_H
 #define PURE_EXPERIMENTS_BENCH_H
 
@@ -35,7 +35,7 @@ struct bench {
     unsigned outputs;     /* how many the event sends to: 1 (out), 4 or 16 (o1 …); many: 20 (w1 …) */
     unsigned record_size; /* bytes of an item */
     unsigned batch;       /* events in one request of the driver */
-    /* front, https */
+    /* front, https, proactor */
     unsigned connections;
     /* links */
     unsigned mtu;          /* bytes of UDP payload; 0: what the path takes */
@@ -56,6 +56,8 @@ int durable_run(const struct bench *bench, struct settings *settings, struct row
 int journal_run(const struct bench *bench, struct settings *settings, struct row *row);
 int https_run(const struct bench *bench, struct settings *settings, struct row *row);
 int isolation_run(const struct bench *bench, struct settings *settings, struct row *row);
+int proactor_run(const struct bench *bench, struct settings *settings, struct row *row);
+int fairness_run(const struct bench *bench, struct settings *settings, struct row *row);
 int overload_run(const struct bench *bench, struct settings *settings, struct row *row);
 
 #endif

@@ -98,26 +98,36 @@ static int wait_until_ready(struct host *host)
     return -1;
 }
 
-int host_start(struct host *host, const struct settings *settings, const char *variant, const char *resolver)
+static int launch(struct host *host, const char *resolver)
 {
-    char program[300];
-    bool epoll = strcmp(variant, "epoll") == 0;
-    snprintf(program, sizeof program, "%s/%s", settings->build,
-             epoll ? "bench/pure-host-epoll" : "pure-host");
-    fclose(host->text);
-    host->text = NULL;
-    remove(host->log);
-    const char *argv[] = {program, "run", "-c", host->config, NULL};
+    const char *argv[] = {host->program, "run", "-c", host->config, NULL};
     int error = process_start(&host->process, argv,
                               &(struct process_options){.log = host->log,
                                                         .resolver = resolver,
                                                         .network = host->network,
                                                         .processors = host->processors});
-    if (error != 0) {
-        fprintf(stderr, "bench: %s: %s\n", program, strerror(-error));
-        return -1;
-    }
-    return wait_until_ready(host);
+    if (error != 0)
+        fprintf(stderr, "bench: %s: %s\n", host->program, strerror(-error));
+    return error == 0 ? 0 : -1;
+}
+
+int host_start(struct host *host, const struct settings *settings, const char *variant, const char *resolver)
+{
+    bool epoll = strcmp(variant, "epoll") == 0;
+    snprintf(host->program, sizeof host->program, "%s/%s", settings->build,
+             epoll ? "bench/pure-host-epoll" : "pure-host");
+    fclose(host->text);
+    host->text = NULL;
+    remove(host->log);
+    return launch(host, resolver) == 0 ? wait_until_ready(host) : -1;
+}
+
+int host_again(struct host *host)
+{
+    uint64_t cpu_ns;
+    client_close(&host->client);
+    process_wait(&host->process, &cpu_ns);
+    return launch(host, NULL);
 }
 
 static int stop(struct host *host)

@@ -16,6 +16,7 @@ struct host {
     char public_key[64];         /* of host_link */
     char store[512];             /* path: of host_store; "": none */
     struct client client;        /* connected once it is started */
+    char program[300];           /* path, once it is started */
     char config[512];            /* path */
     char log[512];               /* path: its standard output and error */
     FILE *text;                  /* the configuration being written, between host_configure and host_start */
@@ -47,6 +48,10 @@ void host_app(struct host *host, const struct settings *settings, const char *na
 /* Starts the variant's program and waits until it answers. `resolver` as in process.h. 0, or -1 after a line
  * on stderr; host_stop is due in any case. */
 int host_start(struct host *host, const struct settings *settings, const char *variant, const char *resolver);
+
+/* Starts it again as it was, once it has ended: what a supervisor does. Does not wait until it answers, and
+ * its client is closed. 0, or -1 after a line on stderr. */
+int host_again(struct host *host);
 
 /* Stops it, and removes its store; -1, after a line on stderr, if it does not end by itself within 5 s with
  * status 0: no run is verified then. */

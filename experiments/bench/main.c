@@ -29,6 +29,9 @@ static const char *const mechanisms[] = {"all",      "no-quotas", "no-early", "n
                                          "no-share", "none",      NULL};
 static const char *const mechanisms_fast[] = {"all",  "no-quotas", "no-early",  "no-feedback", "no-share",
                                               "none", "fast",      "fast-none", NULL};
+static const char *const stalls[] = {"uring",    "uring-stall",    "reactor", "reactor-stall",
+                                     "reactors", "reactors-stall", NULL};
+static const char *const bad_apps[] = {"alone", "quiet", "flood", "loop", "memory", "crash", NULL};
 static const char *const targets[] = {"link-port", "elsewhere", NULL};
 
 static const struct bench benches[] = {
@@ -68,6 +71,11 @@ static const struct bench benches[] = {
     {"livelock-front", mechanisms_fast, overload_run, .kind = "front"},
     {"livelock-records", mechanisms, overload_run, .kind = "records"},
     {"livelock-link", mechanisms, overload_run, .kind = "link"},
+    {"proactor-16", stalls, proactor_run, .connections = 16},
+    {"proactor-100", stalls, proactor_run, .connections = 100},
+    {"proactor-352", stalls, proactor_run, .connections = 352},
+    {"proactor-1000", stalls, proactor_run, .connections = 1000},
+    {"fairness", bad_apps, fairness_run, .connections = 0},
     {"isolation", company, isolation_run, 20000000, "burst", "wire", 10, 20, .batch = 10},
 };
 

@@ -33,18 +33,18 @@ static int end(struct process *process, char line[TEXT_BYTES])
 int offering_start(struct process *process, const struct settings *settings, const struct offering *offering,
                    const cpu_set_t *processors)
 {
-    char program[300], port[16], rate[32], ms[16], places[16], depth[16];
+    char program[300], port[16], rate[32], ms[16], places[16], depth[16], below[16];
     snprintf(program, sizeof program, "%s/bench/offer", settings->build);
     snprintf(port, sizeof port, "%u", offering->port);
     snprintf(rate, sizeof rate, "%.1f", offering->rate);
     snprintf(ms, sizeof ms, "%u", offering->ms);
     snprintf(places, sizeof places, "%u", offering->places);
     snprintf(depth, sizeof depth, "%u", offering->depth);
-    const char *argv[20] = {program, offering->mode, "-p", port,   "-r", rate,  "-t", ms,
-                            "-a",    offering->apps, "-c", places, "-d", depth, NULL};
-    if (offering->keys) {
-        memcpy(&argv[14], (const char *[]){"-k", offering->keys, "-R", offering->receiver}, 4 * sizeof *argv);
-    }
+    snprintf(below, sizeof below, "%u", offering->nice);
+    const char *argv[22] = {program,        offering->mode, "-p",   port, "-r",  rate, "-t",  ms,  "-a",
+                            offering->apps, "-c",           places, "-d", depth, "-n", below, NULL};
+    if (offering->keys)
+        memcpy(&argv[16], (const char *[]){"-k", offering->keys, "-R", offering->receiver}, 4 * sizeof *argv);
     return start(process, argv, processors);
 }
 

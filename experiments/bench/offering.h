@@ -15,6 +15,7 @@ struct offering {
     unsigned ms;
     const char *apps; /* with commas */
     unsigned places, depth;
+    unsigned nice;
     const char *keys;     /* NULL, or of links */
     const char *receiver; /* of links */
 };

@@ -63,6 +63,7 @@ static struct offering offering_of(const struct overloaded *o, const struct poin
                              .apps = "d1",
                              .places = o->way->places,
                              .depth = o->way->depth,
+                             .nice = 5, /* the probe runs beside it */
                              .keys = link ? o->keys : NULL,
                              .receiver = o->host.public_key};
 }

@@ -1,12 +1,13 @@
 /* The program `offer` (offer.h):
  *
- *     offer events|records|link -p PORT -r RATE -t MS -a APP[,APP…] [-c PLACES] [-d DEPTH] [-s BYTES]
+ *     offer events|records|link -p PORT -r RATE -t MS -a APP[,APP…] [-c PLACES] [-d DEPTH] [-s BYTES] [-n
+ * NICE]
  *                               [-k KEYFILE[,KEYFILE…]] [-R RECEIVER'S PUBLIC KEY]
  *
  * PLACES: connections, or outputs of each sending host; DEPTH: requests in flight on a connection, or records
  * of a batch. At its end one line of JSON, the numbers of all apps together, and of each `accepted` and
- * `offered` apart. It does its work below others (nice 5), as probes of what it loads run beside it. Exit
- * status: 0; 1 it could not; 2 usage. */
+ * `offered` apart. -n: how far below others it does its work, where probes of what it loads run beside it.
+ * Exit status: 0; 1 it could not; 2 usage. */
 #include "experiments/offer/offer.h"
 
 #include <signal.h>
@@ -63,6 +64,8 @@ static int read_option(struct offering *o, int option, char *value)
         return (o->app_count = cut(value, o->apps, APPS_MOST, NAME_MOST)) > 0 ? 0 : -1;
     else if (option == 'k')
         return (o->key_count = cut(value, o->keys, KEYS_MOST, 4095)) > 0 ? 0 : -1;
+    else if (option == 'n')
+        return nice((int)number) == -1 ? -1 : 0;
     else if (option == 'R')
         o->receiver = value;
     else
@@ -120,16 +123,14 @@ int main(int argc, char **argv)
         mode++;
     bool right = argc > 1 && mode < modes_count;
     optind = 2;
-    for (int option; right && (option = getopt(argc, argv, "p:r:t:c:d:s:a:k:R:")) != -1;)
+    for (int option; right && (option = getopt(argc, argv, "p:r:t:c:d:s:a:k:R:n:")) != -1;)
         right = read_option(&offering, option, optarg) == 0;
     if (!right || !usable(&offering)) {
         fprintf(stderr, "usage: offer events|records|link -p PORT -r RATE -t MS -a APP[,APP] [-c PLACES] "
-                        "[-d DEPTH] [-s BYTES] [-k KEYFILE[,KEYFILE]] [-R KEY]\n");
+                        "[-d DEPTH] [-s BYTES] [-n NICE] [-k KEYFILE[,KEYFILE]] [-R KEY]\n");
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
-    if (nice(5) < 0)
-        perror("offer: nice");
     if (modes[mode].run(&offering, &tallies) != 0)
         return 1;
     tell(&offering, &tallies);
