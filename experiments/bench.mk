@@ -4,6 +4,7 @@
 #     make bench BENCH=links-lossy DURATION=15         needs root
 
 BENCH ?=
+VARIANTS ?=
 ROUNDS ?= 5
 RECORDS ?= 0
 DURATION ?= 3
@@ -63,6 +64,6 @@ peers: bench-programs | deps-bench
 bench-programs: $(BENCH_PROGRAMS) $(EXPERIMENT_APPS)
 
 bench: $(HOST) bench-programs peers
-	$(B)/bench/bench -b $(B) -o build/bench.jsonl -p "$(BENCH)" -r $(ROUNDS) -n $(RECORDS) -d $(DURATION)
+	$(B)/bench/bench -b $(B) -o build/bench.jsonl -p "$(BENCH)" -v "$(VARIANTS)" -r $(ROUNDS) -n $(RECORDS) -d $(DURATION)
 
 .PHONY: bench bench-programs peers

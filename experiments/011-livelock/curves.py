@@ -4,7 +4,8 @@
     curves.py ROWS OUT
 
 ROWS: what `make bench` wrote (a JSON object a line). OUT: a directory, which gets a file BENCH.svg for each
-livelock bench in the rows; or a name that ends in .svg, if there is but one. Of several rounds the medians.
+livelock bench in the rows (and BENCH-fast.svg for the variants with an app that costs nothing, which lie on
+another scale); or a name that ends in .svg, if that is but one. Of several rounds the medians.
 """
 import json
 import math
@@ -34,6 +35,7 @@ def points_of(path):
     for (bench, variant, point), values in sorted(found.items()):
         rate = statistics.median(v[0] for v in values)
         delivered = statistics.median(v[1] for v in values)
+        bench += "-fast" if variant.startswith("fast") else ""
         benches.setdefault(bench, {}).setdefault(variant, []).append((point, rate, delivered))
     return benches
 

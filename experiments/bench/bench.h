@@ -15,11 +15,12 @@ struct settings {
     char build[256]; /* absolute: the object tree with pure-host, apps/ and bench/ */
     char run[280];   /* absolute: configurations and logs of the runs go here */
     unsigned rounds;
-    uint64_t records;   /* 0: each benchmark's own */
-    unsigned seconds;   /* of one wrk run */
-    bool skipped_names; /* isolation: no mount namespace, so no name that hangs; said once */
-    size_t reply_size;  /* of the front's reply to an event, as last seen; the reactor's is made the same */
-    FILE *json;         /* the results, for rows within a run */
+    uint64_t records;     /* 0: each benchmark's own */
+    unsigned seconds;     /* of one wrk run */
+    const char *variants; /* with commas: only these; "": all of a bench */
+    bool skipped_names;   /* isolation: no mount namespace, so no name that hangs; said once */
+    size_t reply_size;    /* of the front's reply to an event, as last seen; the reactor's is made the same */
+    FILE *json;           /* the results, for rows within a run */
 };
 
 struct bench {

@@ -1,6 +1,6 @@
 /* The benchmark runner: `make bench`. docs/benchmarks.md says what is counted and how.
  *
- *     bench [-b BUILD] [-o FILE] [-p PICK,…] [-r ROUNDS] [-n RECORDS] [-d SECONDS]
+ *     bench [-b BUILD] [-o FILE] [-p PICK,…] [-v VARIANT,…] [-r ROUNDS] [-n RECORDS] [-d SECONDS]
  *
  * It is run from the project's root. Exit status: 0 all measured and verified, 1 not, 2 usage. */
 #include "experiments/bench/bench.h"
@@ -100,6 +100,16 @@ static bool picks(const char *list, const char *name)
     return *list == '\0';
 }
 
+/* Whether a name is in a list; in an empty one all are. */
+static bool listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at += length)
+        if ((at == list || at[-1] == ',') && (at[length] == ',' || at[length] == '\0'))
+            return true;
+    return *list == '\0';
+}
+
 /* A pick that names nothing is a mistake worth saying. */
 static bool all_picks_known(const char *list)
 {
@@ -132,6 +142,8 @@ static int run_bench(const struct bench *bench, struct settings *settings, FILE 
             struct row *row = &rows[count];
             *row = (struct row){.bench = bench->name, .round = round};
             row->variant = bench->variants[(round - 1 + i) % variants];
+            if (!listed(settings->variants, row->variant))
+                continue;
             int result = bench->run(bench, settings, row);
             if (result == BENCH_LEFT_OUT)
                 continue;
@@ -185,9 +197,9 @@ static int run_picked(struct settings *settings, const char *list, const char *o
 
 int main(int argc, char **argv)
 {
-    struct settings settings = {.rounds = 5, .seconds = 3, .reply_size = 90};
+    struct settings settings = {.rounds = 5, .seconds = 3, .variants = "", .reply_size = 90};
     const char *build = "build/release", *out = "build/bench.jsonl", *list = "";
-    for (int option; (option = getopt(argc, argv, "b:o:p:r:n:d:")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "b:o:p:v:r:n:d:")) != -1;) {
         unsigned long number = optarg ? strtoul(optarg, NULL, 10) : 0;
         if (option == 'b')
             build = optarg;
@@ -195,6 +207,8 @@ int main(int argc, char **argv)
             out = optarg;
         else if (option == 'p')
             list = optarg;
+        else if (option == 'v')
+            settings.variants = optarg;
         else if (option == 'r')
             settings.rounds = (unsigned)number;
         else if (option == 'n')
