@@ -78,10 +78,14 @@ static double find_saturation(const struct bench *bench, const struct settings *
     return found[fast];
 }
 
-static void tell(FILE *table, FILE *json, const struct row *row, const struct point *point,
-                 const struct seen *s)
+static uint64_t cpu_ns(const struct shares *s)
 {
-    double ns = (double)s->elapsed_ns, seconds = s->offered.seconds;
+    return s->front + s->listen + s->owners + s->send + s->others;
+}
+
+static void point_table(FILE *table, const struct row *row, const struct point *point, const struct seen *s)
+{
+    double ns = (double)s->elapsed_ns;
     fprintf(table,
             "%-17s %-11s %5.2f x %9.0f/s, delivered %9.0f/s, health p99 %5llu, %5llu us, CPU %2.0f %% front, "
             "%2.0f %% listen, %2.0f %% owners%s\n",
@@ -89,6 +93,12 @@ static void tell(FILE *table, FILE *json, const struct row *row, const struct po
             (unsigned long long)s->health.new_p99_us, (unsigned long long)s->health.kept_p99_us,
             100 * (double)s->shares.front / ns, 100 * (double)s->shares.listen / ns,
             100 * (double)s->shares.owners / ns, s->verified ? "" : "  NOT VERIFIED");
+    fflush(table);
+}
+
+static void point_json(FILE *json, const struct row *row, const struct point *point, const struct seen *s)
+{
+    double ns = (double)s->elapsed_ns, seconds = s->offered.seconds, cpu_s = (double)cpu_ns(&s->shares) / 1e9;
     fprintf(json,
             "{\"bench\":\"%s\",\"variant\":\"%s\",\"round\":%u,\"point\":%.2f,\"rate_s\":%.0f,"
             "\"delivered_s\":%.0f,\"offered_s\":%.0f,\"dropped_s\":%.0f,\"sent_s\":%.0f,\"accepted_s\":%.0f,"
@@ -106,12 +116,12 @@ static void tell(FILE *table, FILE *json, const struct row *row, const struct po
             (unsigned long long)s->offered.max_us, (unsigned long long)s->health.new_p50_us,
             (unsigned long long)s->health.new_p99_us, (unsigned long long)s->health.kept_p50_us,
             (unsigned long long)s->health.kept_p99_us, (unsigned long long)s->health.failed);
-    fprintf(
-        json,
-        ",\"cpu_front\":%.3f,\"cpu_listen\":%.3f,\"cpu_owners\":%.3f,\"cpu_others\":%.3f,\"verified\":%s}\n",
-        (double)s->shares.front / ns, (double)s->shares.listen / ns, (double)s->shares.owners / ns,
-        (double)(s->shares.send + s->shares.others) / ns, s->verified ? "true" : "false");
-    fflush(table);
+    fprintf(json,
+            ",\"cpu_front\":%.3f,\"cpu_listen\":%.3f,\"cpu_owners\":%.3f,\"cpu_others\":%.3f,\"delivered_cpu_"
+            "s\":%.0f,\"verified\":%s}\n",
+            (double)s->shares.front / ns, (double)s->shares.listen / ns, (double)s->shares.owners / ns,
+            (double)(s->shares.send + s->shares.others) / ns, cpu_s > 0 ? (double)s->delivered / cpu_s : 0,
+            s->verified ? "true" : "false");
     fflush(json);
 }
 
@@ -122,8 +132,7 @@ static void fill(struct row *row, const struct seen *last)
     uint64_t worse_us = h->new_p99_us > h->kept_p99_us ? h->new_p99_us : h->kept_p99_us;
     row->records = last->delivered;
     row->elapsed_ns = last->elapsed_ns;
-    row->cpu_ns = last->shares.front + last->shares.listen + last->shares.owners + last->shares.send +
-                  last->shares.others;
+    row->cpu_ns = cpu_ns(&last->shares);
     row->p50_us = last->offered.p50_us;
     row->p99_us = last->offered.p99_us;
     row->overload.delivered_ratio = last->delivered_s / row->overload.peak_s;
@@ -142,7 +151,8 @@ static int sweep(struct overloaded *o, FILE *json, struct row *row)
                               .probed = true};
         if (overloaded_point(o, &point, &seen) != 0)
             return -1;
-        tell(stdout, json, row, &point, &seen);
+        point_table(stdout, row, &point, &seen);
+        point_json(json, row, &point, &seen);
         row->verified &= seen.verified;
         if (seen.delivered_s > row->overload.peak_s)
             row->overload.peak_s = seen.delivered_s;

@@ -22,7 +22,7 @@ static bool stalls(const char *variant)
     return strstr(variant, "-stall") != NULL;
 }
 
-/* Both loads. `asked`: what d2 was told to have stored at the most. */
+/* Both loads, side by side; the row's figures are wrk's, those of `others` offer's. */
 static int load(const struct bench *bench, const struct settings *settings, uint16_t port, struct row *row,
                 struct wrk_load *wrk, struct offered *others)
 {
