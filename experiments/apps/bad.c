@@ -1,22 +1,23 @@
 /* bad: an app that misbehaves on its event `go`, as its argument says:
  *
  *     do=nothing
- *     do=flood      two sends to `self`, which leads back here as the event `more`, and so for each `more`;
- *                   and one to `out` for each. What has no room waits, as the host has it wait
- *     do=loop       loops without end
- *     do=memory     allocates memory and touches it until there is none to be had (or 1 GiB), and keeps it
- *     do=crash      writes to address 0 */
+ *     do=flood      SEEDS sends to `self`, which leads back here as the event `more`; each of those goes
+ * there again, and FLOOD times to `out`: without end. (Two for one to `self` would not be: when that is full
+ * the app waits for itself) do=loop       loops without end do=memory     allocates memory and touches it
+ * until there is none to be had (or 1 GiB), and keeps it do=crash      writes to address 0 */
 #include "experiments/apps/load.h"
 #include "host/app.h"
 
 #include <stdbool.h>
 
+#define SEEDS       100
+#define FLOOD       8
 #define BLOCK_BYTES (1u << 20)
 #define BLOCKS_MOST 1024u /* 1 GiB in all: where nobody stops it, the machine lives */
 
 enum { OUTPUT_SELF, OUTPUT_OUT };
 
-enum deed { NOTHING, FLOOD, LOOP, MEMORY, CRASH, DEEDS };
+enum deed { NOTHING, FLOODING, LOOPING, TAKING_MEMORY, CRASHING, DEEDS };
 
 static const char *const names[DEEDS] = {"nothing", "flood", "loop", "memory", "crash"};
 
@@ -41,12 +42,14 @@ static int bad_open(void **state, const char *arg, char *error, size_t error_siz
     return -1;
 }
 
-static int flood(struct pure_turn *turn)
+static int flood(struct pure_turn *turn, const char *name)
 {
     uint64_t value = 1;
-    int sent = pure_send(turn, OUTPUT_OUT, &value, sizeof value);
-    for (int i = 0; sent == 0 && i < 2; i++)
+    int sent = 0, again = strcmp(name, "go") == 0 ? SEEDS : 1;
+    for (int i = 0; sent == 0 && i < again; i++)
         sent = pure_send(turn, OUTPUT_SELF, &value, sizeof value);
+    for (int i = 0; sent == 0 && i < FLOOD; i++)
+        sent = pure_send(turn, OUTPUT_OUT, &value, sizeof value);
     return sent;
 }
 
@@ -77,14 +80,13 @@ static void crash(void)
 static int bad_event(void *state, struct pure_turn *turn, const struct pure_event *event)
 {
     struct bad *bad = state;
-    (void)event;
-    if (bad->deed == FLOOD)
-        return flood(turn);
-    if (bad->deed == LOOP)
+    if (bad->deed == FLOODING)
+        return flood(turn, event->name);
+    if (bad->deed == LOOPING)
         loop_forever();
-    if (bad->deed == CRASH)
+    if (bad->deed == CRASHING)
         crash();
-    return bad->deed == MEMORY ? take_memory(bad) : 0;
+    return bad->deed == TAKING_MEMORY ? take_memory(bad) : 0;
 }
 
 static int bad_show(void *state, struct pure_sink *sink)
