@@ -7,7 +7,7 @@
 
 #define HEALTHY     "h1,h2,h3,h4"
 #define HEALTHY_ARG "spin=20us"
-#define PLACES      64 /* connections, of all four apps together */
+#define PLACES      512 /* connections, of all four apps together: what they offer in turn_limit finds room */
 #define DEPTH       64
 #define RUN_MS      10000u
 #define LOOK_MS     10u  /* how often the supervisor looks whether the host lives */
