@@ -70,6 +70,8 @@ static _Noreturn void execute(const char *const *argv, const struct process_opti
         _exit(126);
     if (options->network && network_enter(options->network) < 0)
         _exit(126);
+    if (options->processors && sched_setaffinity(0, sizeof *options->processors, options->processors) != 0)
+        _exit(126);
     execvp(argv[0], (char *const *)argv);
     fprintf(stderr, "cannot execute %s: %s\n", argv[0], strerror(errno));
     _exit(127);

@@ -51,6 +51,8 @@ void row_json(FILE *json, const struct row *row)
     if (row->p50_us)
         fprintf(json, ",\"p50_us\":%llu,\"p99_us\":%llu", (unsigned long long)row->p50_us,
                 (unsigned long long)row->p99_us);
+    if (row->max_us)
+        fprintf(json, ",\"max_us\":%llu", (unsigned long long)row->max_us);
     if (row->garbage_s)
         fprintf(json, ",\"garbage_s\":%llu", (unsigned long long)row->garbage_s);
 #define X(field, metric) fprintf(json, ",\"" #field "\":%llu", (unsigned long long)row->economy.field);
@@ -59,6 +61,9 @@ void row_json(FILE *json, const struct row *row)
     }
 #undef X
     row_disk_json(json, row);
+    row_overload_json(json, row);
+    row_others_json(json, row);
+    row_fair_json(json, row);
     fprintf(json, "}\n");
     fflush(json);
 }
@@ -189,6 +194,9 @@ void row_summary(FILE *table, FILE *json, const struct row *rows, unsigned count
     row_disk_summary(table, json, rows, count, variants[0]);
     for (unsigned i = 0; variants[i]; i++)
         row_sends_summary(table, json, rows, count, variants[i]);
+    row_overload_summary(table, json, rows, count, variants);
+    row_others_summary(table, json, rows, count, variants);
+    row_fair_summary(table, json, rows, count, variants);
     fprintf(json, ",\"verified\":%s}\n", verified ? "true" : "false");
     fprintf(table, "\n");
     fflush(json);

@@ -58,22 +58,50 @@ struct row_disk {
     uint64_t aside_p50_us;  /* into space that was set aside */
 };
 
+/* Of a sweep of offered rates (overload.c). */
+struct row_overload {
+    double saturation_s;    /* what offered rates are multiples of; 0: no such row */
+    double peak_s;          /* most that was delivered at any of them */
+    double delivered_ratio; /* delivered at the highest over the peak */
+    double health_p99_ms;   /* of /health at the highest: new or kept connections, whichever is worse */
+    unsigned processors;    /* 1: the host and what loads it share one */
+};
+
+/* Of requests to an app beside the one that is measured (proactor.c). */
+struct row_others {
+    uint64_t requests; /* answered; 0: no such row */
+    uint64_t p50_us, p99_us, max_us;
+};
+
+#define FAIR_APPS 4
+
+/* Of healthy apps beside a bad one (fairness.c). */
+struct row_fair {
+    double rate_s; /* offered to all of them; 0: no such row */
+    double ratio;  /* answered as stored, of what was offered to all of them; */
+    double app_ratio[FAIR_APPS];
+    unsigned starts; /* of the host */
+};
+
 struct row {
     const char *bench, *variant;
-    unsigned round;          /* from 1 */
-    uint64_t records;        /* that reached their last consumer; requests in webhook and front */
-    uint64_t elapsed_ns;     /* from the first request until the last consumer had all */
-    uint64_t cpu_ns;         /* user + system of what is measured: one process or two */
-    uint64_t driver_cpu_ns;  /* of what drives it: not in cpu_ns */
-    uint64_t packets;        /* datagrams that carried them, all that were sent; 0: none did */
-    uint64_t retries;        /* requests of the driver that were answered 503 and sent again */
-    unsigned threads;        /* most seen in what is measured */
-    unsigned name_threads;   /* those of them that look names up */
-    bool verified;           /* counts, sums and order at the receivers are what they must be */
-    uint64_t p50_us, p99_us; /* front: latency of a request */
-    uint64_t garbage_s;      /* flood: datagrams a second, as sent */
+    unsigned round;                  /* from 1 */
+    uint64_t records;                /* that reached their last consumer; requests in webhook and front */
+    uint64_t elapsed_ns;             /* from the first request until the last consumer had all */
+    uint64_t cpu_ns;                 /* user + system of what is measured: one process or two */
+    uint64_t driver_cpu_ns;          /* of what drives it: not in cpu_ns */
+    uint64_t packets;                /* datagrams that carried them, all that were sent; 0: none did */
+    uint64_t retries;                /* requests of the driver that were answered 503 and sent again */
+    unsigned threads;                /* most seen in what is measured */
+    unsigned name_threads;           /* those of them that look names up */
+    bool verified;                   /* counts, sums and order at the receivers are what they must be */
+    uint64_t p50_us, p99_us, max_us; /* front, proactor: latency of a request. max 0: not known */
+    uint64_t garbage_s;              /* flood: datagrams a second, as sent */
     struct row_disk disk;
     bool sends; /* its sending loops are what is measured: row_sends_summary */
+    struct row_overload overload;
+    struct row_others others;
+    struct row_fair fair;
     bool has_economy;
     struct economy economy;
 };
@@ -97,6 +125,20 @@ void row_disk_summary(FILE *table, FILE *json, const struct row *rows, unsigned 
 
 /* The part of the summary that is about the sending loops, of one variant: nothing unless its rows say so. */
 void row_sends_summary(FILE *table, FILE *json, const struct row *rows, unsigned count, const char *variant);
+/* The same for sweeps: of each variant the medians of the two ratios. */
+void row_overload_json(FILE *json, const struct row *row);
+void row_overload_summary(FILE *table, FILE *json, const struct row *rows, unsigned count,
+                          const char *const *variants);
+
+/* The same for what is beside: percentiles, and for a variant X-stall what they are of X's. */
+void row_others_json(FILE *json, const struct row *row);
+void row_others_summary(FILE *table, FILE *json, const struct row *rows, unsigned count,
+                        const char *const *variants);
+
+/* The same for fairness: each variant's ratios over those of the first. */
+void row_fair_json(FILE *json, const struct row *row);
+void row_fair_summary(FILE *table, FILE *json, const struct row *rows, unsigned count,
+                      const char *const *variants);
 
 /* Sorts values[0, count); count is at least 1. */
 double row_median(double *values, unsigned count);
