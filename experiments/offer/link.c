@@ -60,9 +60,11 @@ static void offer_one(struct offer *o, uint64_t number)
 {
     unsigned i = (unsigned)(number % o->outputs);
     uint8_t record[BYTES_MOST];
-    memset(record, '.', o->offering->bytes);
+    size_t bytes = o->offering->bytes;
+    assert(bytes <= sizeof record);
+    memset(record, '.', bytes);
     put_value(record, o->numbers[i] + 1);
-    if (outlet_queue(outlet_of(o, i), record, o->offering->bytes) != 0) {
+    if (outlet_queue(outlet_of(o, i), record, bytes) != 0) {
         o->tally->dropped++;
         return;
     }
