@@ -261,6 +261,7 @@ run_guest() {
     echo "        $1: $((SECONDS - begun)) s"
 }
 
+[ -n "$(tests)" ] || die "no program is meant by ONLY=$ONLY"
 mkdir -p "$root/apt"
 fetch
 while read -r -u 3 name version flavour architecture; do
