@@ -95,9 +95,9 @@ fetch() {
     echo "fetching arm64 libraries and kernels (250 MB)"
     set_up_apt
     fetch_sysroot
-    while read -r -u 3 line; do
+    while read -r -u 9 line; do
         fetch_kernel $line
-    done 3<<<"${kernels#?}"
+    done 9<<<"${kernels#?}"
     echo "$wanted" >"$root/apt/fetched"
 }
 
@@ -261,14 +261,16 @@ run_guest() {
     echo "        $1: $((SECONDS - begun)) s"
 }
 
+[ -n "$(tests)" ] || die "no program is meant by ONLY=$ONLY"
 mkdir -p "$root/apt"
 fetch
-while read -r -u 3 name version flavour architecture; do
+# Descriptor 9: make has its jobs' tokens in 3 and 4.
+while read -r -u 9 name version flavour architecture; do
     [ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
     build "$architecture" || continue
     make_guest "$name" "$architecture"
     run_guest "$name" "$architecture"
-done 3<<<"${kernels#?}"
+done 9<<<"${kernels#?}"
 [ $((passed + failed)) -gt 0 ] || die "no such kernel; there are:$(cut -d ' ' -f 1 <<<"$kernels" | paste -sd ' ')"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

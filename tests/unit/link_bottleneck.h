@@ -16,8 +16,8 @@
 
 #include <stdlib.h>
 
-/* There is room for no more, however long a run is: a day's worth would be more than a small machine gives. What
- * a run needs beyond is an assertion's. */
+/* There is room for no more, however long a run is: a day's worth would be more than a small machine gives.
+ * What a run needs beyond is an assertion's. */
 #define CHUNKS_MAX UINT64_C(16000000)
 
 struct net {
