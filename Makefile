@@ -15,6 +15,7 @@ KILLS ?= 1000
 SEED ?=
 PART ?=
 KERNEL ?=
+ONLY ?=
 V ?= 0
 
 # As many jobs as processors, unless this make is part of another.
@@ -238,10 +239,10 @@ check-crash: deps-crash
 	@$(MAKE) all live $(B)/live/lossyfs
 	@KILLS=$(KILLS) SEED=$(SEED) tests/checks/crash.sh $(VARIANT) $(PART)
 
-# The tests on emulated machines with other kernels; KERNEL= picks. What is linked for arm64 is what is linked here.
+# The tests on emulated machines with other kernels; KERNEL= and ONLY=, a regular expression, pick. What is linked for arm64 is what is linked here.
 PI_LIBRARIES := $(filter-out libclang%,$(filter %-dev,$(PACKAGES_check)))
 check-pi: deps-pi
-	@MAKE='$(MAKE)' PI_LIBRARIES='$(PI_LIBRARIES)' tests/checks/pi.sh $(KERNEL)
+	@MAKE='$(MAKE)' PI_LIBRARIES='$(PI_LIBRARIES)' ONLY='$(ONLY)' tests/checks/pi.sh $(KERNEL)
 
 include experiments/bench.mk
 bench: | deps-bench
@@ -303,7 +304,7 @@ help:
 	@echo "make storms     FIRST=$(FIRST) SEEDS=$(SEEDS): hosts with links under all faults, seed by seed"
 	@echo "make crashes    FIRST=$(FIRST) SEEDS=$(SEEDS): hosts that crash, with their disks, seed by seed"
 	@echo "make check-crash KILLS=$(KILLS) SEED= PART=kills|lossy|full|broken|backlog: killed, without power, without room"
-	@echo "make check-pi   KERNEL=6.1-arm64-4k|6.12-arm64-16k|6.1-amd64: the tests on those kernels, emulated (25 minutes)"
+	@echo "make check-pi   KERNEL=6.1-arm64-4k|6.12-arm64-16k|6.1-amd64 ONLY=test_uring: on those kernels, emulated (25 minutes)"
 	@echo "make install    DESTDIR= PREFIX=$(PREFIX)"
 	@echo "make deb        a Debian package in build/"
 	@echo "make format     formats all sources in place"

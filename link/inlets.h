@@ -23,6 +23,8 @@
  * all that was received is of such beginnings, `extra` grows by a record, until the last byte is freed. When
  * it is as much as the window, those of which most has come are relieved.
  *
+ * With `overpromise`, credits here are as they would be without it: it is added only where senders are told.
+ *
  * Memory: what is held, at most session_window + extra, and what freed records have left behind in the rings:
  * when that is more than a session_window, it is given back. So three windows and a record are the most.
  *
@@ -89,6 +91,9 @@ struct inlet_limits {
     uint64_t stream_window;  /* bytes that one stream may have: at most session_window counts */
     uint64_t session_window; /* bytes of all streams together */
     size_t max_record;       /* bytes */
+    /* For experiments: bytes of credit that senders are told of and there is no room for. What comes of them
+     * is not acknowledged, so it comes again: as if there were no credit, but a socket that overflows */
+    uint64_t overpromise;
 };
 
 struct inlets {
