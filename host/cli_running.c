@@ -113,6 +113,14 @@ int cli_fail_status(const struct cli_reply *reply, const char *what_to_do)
                     what_to_do);
 }
 
+bool cli_is_app(const char *name)
+{
+    if (value_is_name(name, CONFIG_NAME_MAX, ""))
+        return true;
+    cli_fail(CLI_USAGE, "an app's name is 1 to %d letters, digits, '-' or '_'", CONFIG_NAME_MAX);
+    return false;
+}
+
 bool cli_is_output(const char *name)
 {
     char app[CONFIG_NAME_MAX + 2];

@@ -27,6 +27,7 @@ struct host_options {
     void (*unload_module)(void *context, void *handle);
     /* Bytes that nobody can guess: epochs, and what spreads retries. */
     void (*fill_random)(void *context, void *bytes, size_t size);
+    bool guards; /* a process of its own: modules that misbehave are noted, left and counted (turn_guard.h) */
     struct files *files;  /* the calls that block with which it opens its store; NULL: the system's */
     uint32_t descriptors; /* the most this process may have open; 0: any number. Too few for all connections
                              of the configuration: the front takes fewer, and the log says so */

@@ -23,9 +23,9 @@ static void set_condition(struct owned_app *a, enum app_condition condition)
 static void suspend(struct owned_app *a, int error, const char *why)
 {
     atomic_store_explicit(&a->entry.report.error, error, memory_order_relaxed);
-    set_condition(a, APP_SUSPENDED);
-    log_line(a->log, LOG_ERROR, "app %s is suspended: %s (%s); restart the host to try it again",
-             a->entry.name, why, pure_error_text(error));
+    atomic_store_explicit(&a->entry.report.condition, APP_SUSPENDED, memory_order_release); /* entry.reason */
+    log_line(a->log, LOG_ERROR, "app %s is suspended: %s (%s)%s", a->entry.name, why, pure_error_text(error),
+             error == PE_APP_DIED ? "" : "; restart the host to try it again");
 }
 
 static struct inbox_inlet *inbox_of(struct owned_app *a, unsigned inlet)
@@ -140,50 +140,56 @@ static bool budget_spent(struct owned_app *a)
 
 enum given { GIVEN_ALL, GIVEN_SOME, GIVEN_FAILED };
 
-/* Gives events, each a unit of its own or (`whole`) all of them one unit, and moves the front of
- * `left` behind those that succeeded. */
-static enum given give(struct owned_app *a, struct events *left, bool whole)
+/* The module's calls. Returns whether one has failed. */
+static bool give_events(struct owned_app *a)
 {
     const struct pure_app *app = a->state.app;
-    struct events done = *left;
-    struct pure_event event = {
-        .name = left->event, .source = left->source, .number = left->first, .time_ms = left->time_ms};
-    const uint8_t *at = left->bytes.data, *end = at + left->bytes.size;
+    struct giving *g = &a->giving;
+    const uint8_t *end = g->at + g->left->bytes.size;
     bool failed = false;
-    if (whole)
-        turn_begin_unit(&a->turn);
-    while (event.number - left->first < left->records) {
-        if (!whole && budget_spent(a))
+    guard_enter(a->state.guard, "event");
+    while (g->event.number - g->left->first < g->left->records) {
+        if (!g->whole && budget_spent(a))
             break;
-        if (!whole)
+        if (!g->whole)
             turn_begin_unit(&a->turn);
         struct span data;
-        size_t framed = record_get(at, end, &data);
+        size_t framed = record_get(g->at, end, &data);
         assert(framed > 0); /* checked where they came in */
-        event.data = data.data;
-        event.size = data.size;
-        failed = app->event(a->state.state, &a->turn, &event) != 0 || a->turn.error != 0;
+        g->event.data = data.data;
+        g->event.size = data.size;
+        failed = app->event(a->state.state, &a->turn, &g->event) != 0 || a->turn.error != 0;
         if (failed)
             break;
-        at += framed;
-        event.number++;
+        g->at += framed;
+        g->event.number++;
         a->events++;
         a->bytes += framed;
     }
+    guard_leave();
+    return failed;
+}
+
+/* What was given takes its course; `failed`: not the unit at hand. */
+static enum given account(struct owned_app *a, bool failed)
+{
+    struct giving *g = &a->giving;
+    struct events *left = g->left, done = *left;
     if (failed) {
-        a->failed_event = event.name;
-        a->failed_source = event.source;
-        a->failed_number = event.number;
+        a->failed_event = g->event.name;
+        a->failed_source = g->event.source;
+        a->failed_number = g->event.number;
     }
-    if (failed && whole) {
-        at = left->bytes.data;
-        event.number = left->first;
+    if (failed && g->whole) {
+        g->at = left->bytes.data;
+        g->event.number = left->first;
     }
-    done.records = event.number - left->first;
-    done.bytes.size = (size_t)(at - left->bytes.data);
+    g->left = NULL;
+    done.records = g->event.number - left->first;
+    done.bytes.size = (size_t)(g->at - left->bytes.data);
     left->first += done.records;
     left->records -= done.records;
-    left->bytes = span_of(at, (size_t)(end - at));
+    left->bytes = span_of(g->at, left->bytes.size - done.bytes.size);
     counter_add(&a->entry.report.stored, done.records);
     if (done.records > 0)
         unit_succeeded(a);
@@ -196,6 +202,22 @@ static enum given give(struct owned_app *a, struct events *left, bool whole)
     if (failed)
         return GIVEN_FAILED;
     return left->records > 0 ? GIVEN_SOME : GIVEN_ALL;
+}
+
+/* Gives events, each a unit of its own or (`whole`) all of them one unit, and moves the front of
+ * `left` behind those that succeeded. */
+static enum given give(struct owned_app *a, struct events *left, bool whole)
+{
+    a->giving = (struct giving){.left = left,
+                                .event = {.name = left->event,
+                                          .source = left->source,
+                                          .number = left->first,
+                                          .time_ms = left->time_ms},
+                                .at = left->bytes.data,
+                                .whole = whole};
+    if (whole)
+        turn_begin_unit(&a->turn);
+    return account(a, give_events(a));
 }
 
 /* --- inboxes --- */
@@ -228,6 +250,12 @@ static enum fed feed_from_inbox(struct owned_app *a, struct inbox_inlet *inbox)
 
 /* --- inner outlets --- */
 
+static void inner_given(const struct owned_app *a, struct inner_inlet *inlet)
+{
+    inlet->given.records = a->inner_left.first - 1;
+    inlet->given.bytes = a->inner_end.bytes - a->inner_left.bytes.size;
+}
+
 static enum fed feed_from_inner(struct owned_app *a, struct inner_inlet *inlet)
 {
     struct stream_position end = outlet_look(inlet->outlet);
@@ -235,15 +263,15 @@ static enum fed feed_from_inner(struct owned_app *a, struct inner_inlet *inlet)
         inlet->given = inlet->outlet->queue.freed;
     if (inlet->given.records == end.records)
         return FED_ALL;
-    struct events left = {.event = inlet->event,
-                          .source = inlet->source,
-                          .first = inlet->given.records + 1,
-                          .time_ms = io_wall_ms(a->loop->io),
-                          .bytes = record_queue_span(&inlet->outlet->queue, inlet->given.bytes),
-                          .records = end.records - inlet->given.records};
-    enum given given = give(a, &left, false);
-    inlet->given.records = left.first - 1;
-    inlet->given.bytes = end.bytes - left.bytes.size;
+    a->inner_end = end;
+    a->inner_left = (struct events){.event = inlet->event,
+                                    .source = inlet->source,
+                                    .first = inlet->given.records + 1,
+                                    .time_ms = io_wall_ms(a->loop->io),
+                                    .bytes = record_queue_span(&inlet->outlet->queue, inlet->given.bytes),
+                                    .records = end.records - inlet->given.records};
+    enum given given = give(a, &a->inner_left, false);
+    inner_given(a, inlet);
     if (given != GIVEN_FAILED)
         return given == GIVEN_ALL ? FED_ALL : FED_BUDGET;
     if (unit_failed(a) && !owned_app_suspended(a))
@@ -285,6 +313,58 @@ static bool take_turn(struct owned_app *a, bool waiting)
         fed = inner ? feed_from_inner(a, inner) : feed_from_inbox(a, inbox_of(a, a->inlet));
     }
     return fed == FED_BUDGET;
+}
+
+/* --- calls that do not end --- */
+
+/* The unit at hand is refused, if whoever sent it can be told. */
+static void end_overrun_unit(struct owned_app *a)
+{
+    struct inbox_inlet *inbox = inbox_of(a, a->inlet);
+    turn_undo_unit(&a->turn);
+    account(a, true);
+    counter_add(&a->entry.report.failures, 1);
+    if (!inbox) {
+        inner_given(a, inner_of(a, a->inlet));
+        return;
+    }
+    inbox_inlet_given(inbox);
+    inbox_inlet_refuse(inbox, PE_APP_OVERRAN);
+    counter_add(&a->entry.report.refused, 1);
+}
+
+/* A call was left. `call`: static. */
+static void overran(struct owned_app *a, const char *call)
+{
+    unsigned limit_s = (unsigned)(a->state.guard->limit_ns / NS_PER_S);
+    char *reason = a->entry.reason;
+    bool of_event = a->giving.left != NULL;
+    if (of_event)
+        end_overrun_unit(a);
+    app_state_abandon(&a->state);
+    if (owned_app_suspended(a))
+        return;
+    if (of_event)
+        snprintf(reason, sizeof a->entry.reason, "its event '%s' number %llu of %s took more than %u s",
+                 a->failed_event, (unsigned long long)a->failed_number, a->failed_source, limit_s);
+    else
+        snprintf(reason, sizeof a->entry.reason, "its %s took more than %u s", call, limit_s);
+    suspend(a, PE_APP_OVERRAN, reason);
+}
+
+/* One place to come back to for all calls of a turn. */
+static bool take_guarded_turn(struct owned_app *a, bool waiting)
+{
+    if (!guard_here || !a->state.guard)
+        return take_turn(a, waiting);
+    guard_leavable(true);
+    if (sigsetjmp(guard_here->leave, 0) != 0) {
+        overran(a, atomic_load_explicit(&guard_here->call, memory_order_relaxed));
+        return false;
+    }
+    bool more = take_turn(a, waiting);
+    guard_leavable(false);
+    return more;
 }
 
 /* --- its commit --- */
@@ -367,9 +447,10 @@ static void commit(struct owned_app *a)
     app_journal_commit(a, marked);
 }
 
-/* A suspended app answers what comes in from outside, and holds the rest. */
+/* A suspended app answers what comes in from outside, and holds the rest. Its memory comes back. */
 static void refuse_all(struct owned_app *a)
 {
+    app_state_dispose(&a->state);
     for (unsigned i = 0; i < a->inbox_count; i++)
         inbox_inlet_refuse_all(&a->inboxes[i]);
     commit(a);
@@ -429,7 +510,7 @@ static bool run(struct task *task, uint64_t now_ns)
     if (waiting)
         app_journal_hurry(a);
     begin_budget(a, now_ns);
-    bool more = take_turn(a, waiting);
+    bool more = take_guarded_turn(a, waiting);
     if (a->events > 0)
         counter_add(&a->entry.report.turns, 1);
     commit(a);
@@ -452,8 +533,9 @@ static void retry(struct timer *timer, uint64_t now_ns)
 
 static void suspend_from_the_start(struct owned_app *a, const char *why)
 {
+    bool died = a->entry.guard && a->entry.guard->died;
     snprintf(a->entry.failure, sizeof a->entry.failure, "%s", why);
-    suspend(a, PE_MODULE, why);
+    suspend(a, died ? PE_APP_DIED : PE_MODULE, why);
 }
 
 static int open_inbox(struct owned_app *a, struct inbox *inbox, uint64_t capacity)
@@ -482,10 +564,11 @@ static int init_parts(struct owned_app *a, const struct config_app *config, cons
 
 int owned_app_init(struct owned_app *a, const struct config_app *config, const struct pure_app *app,
                    const char *why, struct loop *loop, struct log *log,
-                   const struct app_journal_options *journal)
+                   const struct app_journal_options *journal, struct guard_app *guard)
 {
     *a = (struct owned_app){.loop = loop, .log = log, .task.run = run};
     a->entry.name = config->name;
+    a->entry.guard = guard;
     a->entry.durability = DURABILITY_MEMORY;
     timer_init(&a->retry, retry);
     intake_init(&a->intake, &a->entry, &a->state, log);
@@ -496,7 +579,7 @@ int owned_app_init(struct owned_app *a, const struct config_app *config, const s
     char reason[256];
     if (!app)
         suspend_from_the_start(a, why);
-    else if (app_state_open(&a->state, app, config->arg, reason, sizeof reason) < 0)
+    else if (app_state_open(&a->state, app, guard, config->arg, reason, sizeof reason) < 0)
         suspend_from_the_start(a, reason);
     return 0;
 }

@@ -110,6 +110,7 @@ void platform_options(struct platform *platform, struct host_options *options)
         .load_module = load_module,
         .unload_module = unload_module,
         .fill_random = fill_random,
+        .guards = true,
         .descriptors = descriptor_limit(),
         .log_fd = STDERR_FILENO,
         .log_for_people = getenv("JOURNAL_STREAM") == NULL, /* systemd.exec(5) */

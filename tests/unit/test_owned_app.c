@@ -114,7 +114,7 @@ struct bench {
 static void open_app(struct bench *b, struct owned_app *app, struct config_app *config, const char *name)
 {
     *config = (struct config_app){.name = (char *)name, .arg = "", .inbox_bytes = 4 << 20};
-    assert_int_equal(owned_app_init(app, config, &tester, "", &b->loop, &b->log, &no_journal), 0);
+    assert_int_equal(owned_app_init(app, config, &tester, "", &b->loop, &b->log, &no_journal, NULL), 0);
     app->entry.inbox.front = &b->other.board;
     app->entry.inbox.front_slot = 0;
 }
@@ -382,7 +382,7 @@ static void an_app_that_does_not_open_answers_that_it_is_suspended(void **state)
     bench_open(&b);
     struct owned_app broken;
     struct config_app config = {.name = "broken", .arg = "broken", .inbox_bytes = 1 << 20};
-    assert_int_equal(owned_app_init(&broken, &config, &tester, "", &b.loop, &b.log, &no_journal), 0);
+    assert_int_equal(owned_app_init(&broken, &config, &tester, "", &b.loop, &b.log, &no_journal, NULL), 0);
     broken.entry.inbox.front = &b.other.board;
     assert_string_equal(broken.entry.failure, "it is broken");
     put(&broken, RUN_EVENTS, RECORDS("+1"), 0, 0, "");
