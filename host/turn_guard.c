@@ -6,13 +6,15 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-#define STACK_BYTES (64u << 10) /* of signals: one page would do; the kernel puts the registers there, too \
-                                 */
+#define STACK_BYTES                                                                        \
+    (64u << 10) /* of signals: one page would do; the kernel puts the registers there, too \
+                 */
 #define LINE_BYTES 256
 #define SLEEPS     10 /* a call that burns less than one in so many of its time sleeps */
 
@@ -190,7 +192,7 @@ static void ticked(int number, siginfo_t *info, void *context)
 
 /* --- looks --- */
 
-enum guard_verdict guard_judge_look(struct guard_thread *t, uint64_t now_ns, uint64_t cpu_ns,
+enum guard_verdict guard_judge_look(struct guard_thread *t, uint64_t now_ns, uint64_t cpu_ns, bool runnable,
                                     uint64_t every_ns)
 {
     const struct guard_app *app = atomic_load_explicit(&t->app, memory_order_relaxed);
@@ -205,18 +207,36 @@ enum guard_verdict guard_judge_look(struct guard_thread *t, uint64_t now_ns, uin
     if (another || app->limit_ns == NEVER)
         return GUARD_FINE;
     t->stood_ns += passed_ns;
-    if (burned_ns < passed_ns / SLEEPS)
+    if (!runnable && burned_ns < passed_ns / SLEEPS)
         t->asleep_ns += passed_ns;
     if (t->asleep_ns >= 2 * app->limit_ns)
         return GUARD_DIE;
     return t->stood_ns >= app->limit_ns ? GUARD_LEAVE : GUARD_FINE;
 }
 
+/* As proc_pid_stat(5) has it: the letter behind the name, which is in parentheses. Where it cannot be read,
+ * what the thread burns has to tell. */
+static bool is_runnable(pid_t thread)
+{
+    char path[64], text[128];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[size > 0 ? size : 0] = '\0';
+    const char *behind = strrchr(text, ')');
+    return behind && behind[1] == ' ' && behind[2] == 'R';
+}
+
 enum guard_verdict guard_look(struct guard_thread *t, uint64_t now_ns, uint64_t every_ns)
 {
     if (!atomic_load_explicit(&t->alive, memory_order_acquire))
         return GUARD_FINE;
-    return guard_judge_look(t, now_ns, clock_ns(t->clock), every_ns);
+    bool same = atomic_load_explicit(&t->app, memory_order_relaxed) &&
+                atomic_load_explicit(&t->calls, memory_order_relaxed) == t->looked_calls;
+    bool runnable = same && is_runnable(t->id);
+    return guard_judge_look(t, now_ns, clock_ns(t->clock), runnable, every_ns);
 }
 
 /* --- what a module's code is --- */
@@ -293,7 +313,7 @@ static int start_ticks(struct guard_thread *t)
 {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = tick_signal()};
     struct timespec tick = {.tv_nsec = GUARD_TICK_NS};
-    event._sigev_un._tid = gettid(); /* the C library has no public name for it before 2.38 */
+    event._sigev_un._tid = t->id; /* the C library has no public name for it before 2.38 */
     if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &t->timer) < 0)
         return -errno;
     t->timed = true;
@@ -306,6 +326,7 @@ int guard_thread_begin(struct turn_guard *g, unsigned index)
     assert(index < g->options.threads && !guard_here);
     take_stack(t);
     t->guard = g;
+    t->id = gettid();
     pthread_getcpuclockid(pthread_self(), &t->clock);
     atomic_store_explicit(&t->alive, true, memory_order_release);
     guard_here = t;

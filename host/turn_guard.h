@@ -15,7 +15,7 @@
  * timer has interrupted the module's own code: then no lock of the C library or of the host is held. What
  * cannot be left has until twice the limit, and then ends the process, as a death of the app. A call that
  * sleeps burns nothing: the front looks at the threads (guard_look), and ends the process likewise after
- * twice the limit of such time. */
+ * twice the limit of such time. A thread that would run and gets no processor does not sleep. */
 #ifndef PURE_HOST_TURN_GUARD_H
 #define PURE_HOST_TURN_GUARD_H
 
@@ -65,6 +65,7 @@ struct guard_thread {
     size_t stack_bytes;
     _Atomic bool alive; /* `clock` is its processor clock */
     clockid_t clock;
+    pid_t id; /* the kernel's */
     /* guard_look's: what it saw last; for how long that call has stood, and slept */
     uint64_t looked_calls, looked_ns, looked_cpu_ns;
     uint64_t stood_ns, asleep_ns;
@@ -146,11 +147,11 @@ enum guard_verdict guard_judge(struct guard_thread *t, uint64_t cpu_ns, uintptr_
 /* Ends the call that the thread is in, by the jump. */
 _Noreturn void guard_jump(struct guard_thread *t);
 
-/* From time to time, by the front: looks at a thread whose processor clock stands at `cpu_ns`. GUARD_LEAVE:
- * it has stood in the same call for turn_limit, for t->stood_ns by now; GUARD_DIE: and slept in it for twice
- * that. Time in which nobody looked counts as no more than two `every_ns`: then the process did not run, most
- * likely. */
-enum guard_verdict guard_judge_look(struct guard_thread *t, uint64_t now_ns, uint64_t cpu_ns,
+/* Every `every_ns`, by the front: looks at a thread whose processor clock stands at `cpu_ns`, and which may
+ * be `runnable`. GUARD_LEAVE: it has stood in the same call for turn_limit, for t->stood_ns by now;
+ * GUARD_DIE: and slept in it for twice that. Time in which nobody looked counts as no more than two
+ * `every_ns`: then the process did not run, most likely. */
+enum guard_verdict guard_judge_look(struct guard_thread *t, uint64_t now_ns, uint64_t cpu_ns, bool runnable,
                                     uint64_t every_ns);
 
 /* As above, by its own clock. */
