@@ -55,7 +55,7 @@ static volatile unsigned long turned;
 static int misbehave(struct rogue *r, struct pure_turn *turn, const struct pure_event *e)
 {
     const char *word = e->data;
-    int *volatile nowhere = NULL;
+    volatile int *volatile nowhere = NULL;
     if (e->size >= 5 && memcmp(word, "crash", 5) == 0)
         *nowhere = 1;
     if (e->size >= 4 && memcmp(word, "exit", 4) == 0)
