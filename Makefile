@@ -161,7 +161,7 @@ $(B)/runners/%: $(B)/tests/runners/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) -lcjson $(LIBS) $(EXPORTS)
 
-# What tests/checks/links.sh, wires.sh, crash.sh and faults.sh need besides the host, and `path` and the host on the epoll back end.
+# What tests/checks/links.sh, wires.sh, apps.sh, crash.sh and faults.sh need besides the host, and `path` and the host on the epoll back end.
 LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so rogue.so crash faults capture receiver proxy names)
 
 $(B)/live/faults: $(B)/tests/faults/peer.o $(SIM) $(LIB)

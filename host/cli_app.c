@@ -13,9 +13,13 @@
 
 static bool is_verb(const char *text)
 {
-    if (strcmp(text, "resume") == 0)
+    static const char *const verbs[] = {"resume"};
+    if (strcmp(text, verbs[0]) == 0)
         return true;
-    cli_fail(CLI_USAGE, "unknown 'app %s': known is resume", text);
+    if (nearest_name(text, verbs, ARRAY_SIZE(verbs)))
+        cli_fail(CLI_USAGE, "unknown 'app %s': did you mean 'app resume'?", text);
+    else
+        cli_fail(CLI_USAGE, "unknown 'app %s': known is resume", text);
     return false;
 }
 

@@ -140,11 +140,13 @@ int cli_ask(struct cli_running *running, const char *method, const char *path, c
 {
     char why[512] = "";
     int status = 0;
+    bool of_output = strncmp(path, "/outputs/", strlen("/outputs/")) == 0;
     if (cli_http(&running->endpoint, method, path, span_text(body), reply, why, sizeof(why)) < 0)
         return cli_fail(CLI_FAILED, "%s", why);
     if (reply->status != 200)
-        status = cli_fail_status(reply, reply->status == 404 ? ": pure-host status lists the outputs"
-                                                             : cli_remedy(reply->status));
+        status =
+            cli_fail_status(reply, reply->status == 404 && of_output ? ": pure-host status lists the outputs"
+                                                                     : cli_remedy(reply->status));
     else if (cli_json_whole(span_of(reply->body, reply->size), answer) < 0)
         status = cli_fail(CLI_FAILED, "the host's answer is not JSON");
     if (status != 0)

@@ -142,27 +142,15 @@ static void look_at(struct host *h, struct guard_thread *t, uint64_t now_ns)
     }
 }
 
-/* Those that this life has suspended keep theirs. */
-static void forget_deaths(struct host *h)
-{
-    for (unsigned i = 0; i < h->guard.mark.app_count; i++) {
-        const struct mark_app *app = &h->guard.mark.apps[i];
-        int error = app->deaths > 0 && !mark_suspends(app) ? mark_forget(&h->guard.mark, i) : 0;
-        if (error < 0)
-            log_line(log_of(h), LOG_WARNING, "app %s: its deaths count still: %s", app->name,
-                     pure_error_text(error));
-    }
-}
-
 void host_look(struct timer *timer, uint64_t now_ns)
 {
     struct host *h = container_of(timer, struct host, guard_timer);
     for (unsigned i = 1; i < h->guard.options.threads; i++)
         look_at(h, &h->guard.threads[i], now_ns);
-    if (now_ns >= h->lived_ns) {
-        forget_deaths(h);
-        h->lived_ns = NEVER;
-    }
+    int error = mark_live(&h->guard.mark, now_ns);
+    if (error < 0)
+        log_line(log_of(h), LOG_WARNING, "deaths of apps count still, though they have lived: %s",
+                 pure_error_text(error));
     timer_set(&front_thread(h)->loop.timers, timer, now_ns + h->look_every_ns);
 }
 
@@ -172,6 +160,6 @@ void host_start_looking(struct host *h)
     if (!h->guarding)
         return;
     h->look_every_ns = look_every(h->config);
-    h->lived_ns = loop->now_ns + MARK_LIFE_NS;
+    mark_live(&h->guard.mark, loop->now_ns);
     timer_set(&loop->timers, &h->guard_timer, loop->now_ns + h->look_every_ns);
 }

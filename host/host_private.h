@@ -1,6 +1,6 @@
 /* What the files of the host share: host.c joins it, host_outlets.c and host_wires.c what leaves it and
- * host_listen.c what comes in over links; host_run.c runs and stops it, host_reload.c changes it. Private to
- * them. */
+ * host_listen.c what comes in over links; host_run.c runs and stops it, host_reload.c changes it, host_guard.c
+ * guards it against its apps' modules. Private to them. */
 #ifndef PURE_HOST_HOST_PRIVATE_H
 #define PURE_HOST_HOST_PRIVATE_H
 
@@ -103,8 +103,6 @@ struct host {
     struct registry_app **stuck; /* by guarded thread: the app that it is stuck in, or NULL */
     struct timer guard_timer;    /* of looks at the threads, on the front's loop */
     uint64_t look_every_ns;
-    uint64_t
-        lived_ns; /* when apps have lived long enough for their deaths to be forgotten; NEVER: they are */
     struct store store;
     bool storing;
     struct host_journal *journals;    /* by owner; NULL: the store is memory */

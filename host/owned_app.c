@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum fed {
     FED_ALL,    /* nothing is left */
@@ -20,7 +19,7 @@ static void set_condition(struct owned_app *a, enum app_condition condition)
     atomic_store_explicit(&a->entry.report.condition, condition, memory_order_relaxed);
 }
 
-static void suspend(struct owned_app *a, int error, const char *why)
+void owned_app_suspend(struct owned_app *a, int error, const char *why)
 {
     atomic_store_explicit(&a->entry.report.error, error, memory_order_relaxed);
     atomic_store_explicit(&a->entry.report.condition, APP_SUSPENDED, memory_order_release); /* entry.reason */
@@ -88,7 +87,7 @@ static bool unit_failed(struct owned_app *a)
     struct turn_outlet *full = a->turn.full;
     turn_undo_unit(&a->turn);
     if (app_state_undo(&a->state, &a->turn) < 0) {
-        suspend(a, PE_APP_FAILED, "its state could not be put back after a failed event");
+        owned_app_suspend(a, PE_APP_FAILED, "its state could not be put back after a failed event");
         return false;
     }
     if (full && a->turn.needs <= turn_room(&a->turn, full)) {
@@ -107,7 +106,7 @@ static bool unit_failed(struct owned_app *a)
     counter_add(&a->entry.report.refused, 1);
     report_refused(a);
     if (++a->failures_in_row == FAILURES_IN_A_ROW)
-        suspend(a, PE_APP_FAILED, "it has failed too many events in a row");
+        owned_app_suspend(a, PE_APP_FAILED, "it has failed too many events in a row");
     return true;
 }
 
@@ -198,7 +197,7 @@ static enum given account(struct owned_app *a, bool failed)
     if (kept == PE_TOO_LARGE && !failed)
         kept = app_state_snapshot(&a->state); /* then there is nothing to log */
     if (kept < 0)
-        suspend(a, kept, "what it was given cannot be kept");
+        owned_app_suspend(a, kept, "what it was given cannot be kept");
     if (failed)
         return GIVEN_FAILED;
     return left->records > 0 ? GIVEN_SOME : GIVEN_ALL;
@@ -275,7 +274,7 @@ static enum fed feed_from_inner(struct owned_app *a, struct inner_inlet *inlet)
     if (given != GIVEN_FAILED)
         return given == GIVEN_ALL ? FED_ALL : FED_BUDGET;
     if (unit_failed(a) && !owned_app_suspended(a))
-        suspend(a, PE_APP_FAILED, "it fails an event that an app of this host has sent it");
+        owned_app_suspend(a, PE_APP_FAILED, "it fails an event that an app of this host has sent it");
     return FED_WAIT;
 }
 
@@ -349,7 +348,7 @@ static void overran(struct owned_app *a, const char *call)
                  a->failed_event, (unsigned long long)a->failed_number, a->failed_source, limit_s);
     else
         snprintf(reason, sizeof a->entry.reason, "its %s took more than %u s", call, limit_s);
-    suspend(a, PE_APP_OVERRAN, reason);
+    owned_app_suspend(a, PE_APP_OVERRAN, reason);
 }
 
 /* One place to come back to for all calls of a turn. */
@@ -423,15 +422,15 @@ void owned_app_store_failed(struct owned_app *a, int error)
     for (unsigned i = 0; i < a->inbox_count; i++)
         inbox_inlet_fail(&a->inboxes[i], PE_JOURNAL_FAILED);
     if (!owned_app_suspended(a))
-        suspend(a, error,
-                "its store has failed, so it takes no more events; what was acknowledged is stored");
+        owned_app_suspend(
+            a, error, "its store has failed, so it takes no more events; what was acknowledged is stored");
     loop_want(a->loop, &a->task);
 }
 
 static void commit(struct owned_app *a)
 {
     if (!owned_app_suspended(a) && app_state_settle(&a->state) < 0)
-        suspend(a, PE_APP_FAILED, "its snapshot failed");
+        owned_app_suspend(a, PE_APP_FAILED, "its snapshot failed");
     counter_add(&a->entry.report.sends, a->turn.sends);
     uint32_t waiting = a->turn.waiting;
     counter_add(&a->entry.report.pushes, turn_commit(&a->turn));
@@ -492,7 +491,7 @@ static void begin_budget(struct owned_app *a, uint64_t now_ns)
     a->clock_due = a->clock_step = 1;
 }
 
-static bool run(struct task *task, uint64_t now_ns)
+bool owned_app_run(struct task *task, uint64_t now_ns)
 {
     struct owned_app *a = container_of(task, struct owned_app, task);
     if (a->journal.on)
@@ -520,116 +519,4 @@ static bool run(struct task *task, uint64_t now_ns)
         return more;
     see_waiting(a, true);
     return more || !was_full || !waits_for_room(a);
-}
-
-static void retry(struct timer *timer, uint64_t now_ns)
-{
-    (void)now_ns;
-    struct owned_app *a = container_of(timer, struct owned_app, retry);
-    loop_want(a->loop, &a->task);
-}
-
-/* --- life --- */
-
-static void suspend_from_the_start(struct owned_app *a, const char *why)
-{
-    bool died = a->entry.guard && a->entry.guard->died;
-    snprintf(a->entry.failure, sizeof a->entry.failure, "%s", why);
-    suspend(a, died ? PE_APP_DIED : PE_MODULE, why);
-}
-
-static int open_inbox(struct owned_app *a, struct inbox *inbox, uint64_t capacity)
-{
-    int error = inbox_init(inbox, capacity);
-    if (error < 0)
-        return error;
-    inbox->owner = &a->loop->board;
-    inbox->owner_slot = a->task.slot;
-    inbox_inlet_init(&a->inboxes[a->inbox_count++], inbox, &a->intake);
-    return 0;
-}
-
-static int init_parts(struct owned_app *a, const struct config_app *config, const struct pure_app *app)
-{
-    uint32_t outputs = 0;
-    while (app && app->outputs[outputs])
-        outputs++;
-    int error = turn_init(&a->turn, outputs);
-    if (error == 0)
-        error = loop_add(a->loop, &a->task);
-    if (error == 0)
-        error = open_inbox(a, &a->entry.inbox, config->inbox_bytes);
-    return error;
-}
-
-int owned_app_init(struct owned_app *a, const struct config_app *config, const struct pure_app *app,
-                   const char *why, struct loop *loop, struct log *log,
-                   const struct app_journal_options *journal, struct guard_app *guard)
-{
-    *a = (struct owned_app){.loop = loop, .log = log, .task.run = run};
-    a->entry.name = config->name;
-    a->entry.guard = guard;
-    a->entry.durability = DURABILITY_MEMORY;
-    timer_init(&a->retry, retry);
-    intake_init(&a->intake, &a->entry, &a->state, log);
-    app_journal_init(a, journal);
-    int error = init_parts(a, config, app);
-    if (error < 0)
-        return error;
-    char reason[256];
-    if (!app)
-        suspend_from_the_start(a, why);
-    else if (app_state_open(&a->state, app, guard, config->arg, reason, sizeof reason) < 0)
-        suspend_from_the_start(a, reason);
-    return 0;
-}
-
-int owned_app_add_links(struct owned_app *a, uint64_t capacity)
-{
-    assert(a->inbox_count < APP_INBOXES);
-    return open_inbox(a, &a->entry.links, capacity);
-}
-
-void owned_app_not_restored(struct owned_app *a, int error)
-{
-    if (!owned_app_suspended(a)) {
-        snprintf(a->entry.failure, sizeof a->entry.failure, "its state could not be rebuilt from the store");
-        suspend(a, error, a->entry.failure);
-    }
-}
-
-int owned_app_add_inner(struct owned_app *a, struct outlet *outlet, const char *event, bool cyclic,
-                        const uint8_t epoch[EPOCH_BYTES])
-{
-    struct inner_inlet *inners = realloc(a->inners, (a->inner_count + 1) * sizeof *inners);
-    if (!inners)
-        return -ENOMEM;
-    a->inners = inners;
-    struct inner_inlet *inner = &inners[a->inner_count++];
-    struct stream_position start = outlet->queue.tail;
-    *inner = (struct inner_inlet){.outlet = outlet,
-                                  .event = event,
-                                  .cyclic = cyclic,
-                                  .given = start,
-                                  .framed = start.records,
-                                  .filled = start,
-                                  .writing = start};
-    memcpy(inner->epoch, epoch, EPOCH_BYTES);
-    snprintf(inner->source, sizeof inner->source, "%s.%s", outlet->app, outlet->output);
-    outlet->consumer = &a->loop->board;
-    outlet->consumer_slot = a->task.slot;
-    a->in_cycle |= cyclic;
-    return 0;
-}
-
-void owned_app_dispose(struct owned_app *a)
-{
-    app_journal_dispose(a);
-    app_fare_dispose(a);
-    app_state_dispose(&a->state);
-    inbox_dispose(&a->entry.inbox);
-    inbox_dispose(&a->entry.links);
-    turn_dispose(&a->turn);
-    intake_dispose(&a->intake);
-    free(a->inners);
 }

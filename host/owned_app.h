@@ -126,4 +126,12 @@ void owned_app_store_failed(struct owned_app *a, int error);
 
 void owned_app_dispose(struct owned_app *a);
 
+/* --- owned_app.c's, for owned_app_life.c --- */
+
+/* Takes no more events. `why` is for the log. */
+void owned_app_suspend(struct owned_app *a, int error, const char *why);
+
+/* The app's task. */
+bool owned_app_run(struct task *task, uint64_t now_ns);
+
 #endif

@@ -193,6 +193,22 @@ int mark_forget(struct turn_mark *mark, unsigned app)
     return mark->fd < 0 ? 0 : write_app(mark->fd, app, &mark->apps[app]);
 }
 
+int mark_live(struct turn_mark *mark, uint64_t now_ns)
+{
+    int first = 0;
+    if (mark->lived_ns == 0)
+        mark->lived_ns = now_ns + MARK_LIFE_NS;
+    if (now_ns < mark->lived_ns)
+        return 0;
+    mark->lived_ns = NEVER;
+    for (unsigned i = 0; i < mark->app_count; i++) {
+        bool counts = mark->apps[i].deaths > 0 && !mark_suspends(&mark->apps[i]);
+        int error = counts ? mark_forget(mark, i) : 0;
+        first = first < 0 ? first : error;
+    }
+    return first;
+}
+
 /* --- between lives --- */
 
 uint32_t mark_peek(const char *directory, const struct mark_app *app)

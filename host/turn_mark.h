@@ -54,6 +54,7 @@ struct turn_mark {
     int fd; /* -1: there is no file, and nothing is remembered */
     unsigned app_count;
     struct mark_app *apps; /* as of this life's start, but for those forgotten since */
+    uint64_t lived_ns;     /* when this life has been long enough; 0: it has not begun, NEVER: it was */
 };
 
 /* Begins a life: reads the file of the last one in `directory` (NULL: there is no store, nor a file), counts
@@ -68,6 +69,10 @@ void mark_note(const struct turn_mark *mark, unsigned app, uint32_t cause);
 
 /* The app's deaths count no more. 0 or the negative errno for which the file still has them. */
 int mark_forget(struct turn_mark *mark, unsigned app);
+
+/* This life goes on, at `now_ns`: MARK_LIFE_NS after the first such call deaths are forgotten, but for those
+ * of apps that are suspended for them, and so do not live. As mark_forget. */
+int mark_live(struct turn_mark *mark, uint64_t now_ns);
 
 static inline bool mark_suspends(const struct mark_app *app)
 {

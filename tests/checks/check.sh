@@ -194,6 +194,7 @@ run_rows
 check "documentation" tests/checks/docs.sh
 if [ "$mode" = full ]; then
     between_processes release
+    check_promises release "apps that misbehave" tests/checks/apps.sh release
     check_promises release "webhooks are verified" tests/checks/webhooks.sh release
     KILLS=20 check_promises release "hosts are killed" tests/checks/crash.sh release kills
     check "build experiments" $make VARIANT=release bench-programs

@@ -217,6 +217,34 @@ static void what_stands_in_the_place_of_the_file_is_left_alone(void **state)
     bench_close(&b);
 }
 
+static void ten_minutes_of_life_forget_the_deaths_of_those_who_lived(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    for (unsigned i = 0; i < MARK_DEATHS; i++)
+        die(&b, 0);
+    die(&b, 1);
+    die(&b, 1);
+    for (unsigned life = 0; life < 2; life++) { /* the second is as short as the first, not what was left */
+        begin(&b);
+        assert_int_equal(mark_live(&b.mark, NS_PER_S), 0);
+        assert_int_equal(mark_live(&b.mark, NS_PER_S + MARK_LIFE_NS - 1), 0);
+        expect_deaths(&b, 3, 2, 0);
+        mark_close(&b.mark);
+    }
+    begin(&b);
+    mark_live(&b.mark, NS_PER_S);
+    assert_int_equal(mark_live(&b.mark, NS_PER_S + MARK_LIFE_NS), 0);
+    expect_deaths(&b, 3, 0, 0);
+    mark_note(&b.mark, 1, SIGFPE);
+    mark_close(&b.mark);
+    begin(&b);
+    expect_deaths(&b, 3, 1, 0);
+    mark_close(&b.mark);
+    bench_close(&b);
+}
+
 /* --- damage --- */
 
 static size_t read_file(const struct bench *b, uint8_t *bytes)
@@ -345,6 +373,7 @@ int main(void)
         cmocka_unit_test(between_lives_deaths_are_seen_and_forgotten_with_the_noted_one),
         cmocka_unit_test(without_a_directory_nothing_is_remembered_and_all_works),
         cmocka_unit_test(what_stands_in_the_place_of_the_file_is_left_alone),
+        cmocka_unit_test(ten_minutes_of_life_forget_the_deaths_of_those_who_lived),
         cmocka_unit_test(every_flipped_bit_costs_the_counts_of_its_unit_at_most),
         cmocka_unit_test(every_truncation_costs_the_counts_behind_it),
         cmocka_unit_test(a_file_of_something_else_counts_nothing_and_becomes_ours),
