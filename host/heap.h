@@ -26,17 +26,25 @@ struct heap_account {
 /* Whose allocations this thread's are; NULL: the host's. */
 extern _Thread_local struct heap_account *heap_here;
 
+/* The fences are for the compiler, which takes it that malloc reads no variable of ours. */
+static inline void heap_count_for(struct heap_account *account)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    heap_here = account;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
 /* Host code that a module calls allocates for the host until heap_host_end is given what this returned. */
 static inline struct heap_account *heap_host_begin(void)
 {
     struct heap_account *account = heap_here;
-    heap_here = NULL;
+    heap_count_for(NULL);
     return account;
 }
 
 static inline void heap_host_end(struct heap_account *account)
 {
-    heap_here = account;
+    heap_count_for(account);
 }
 
 #endif

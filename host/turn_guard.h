@@ -115,8 +115,7 @@ static inline void guard_enter(struct guard_app *app, const char *call)
                           memory_order_relaxed);
     atomic_store_explicit(&t->call, call, memory_order_relaxed);
     atomic_store_explicit(&t->app, app, memory_order_relaxed);
-    heap_here = &app->memory;
-    atomic_signal_fence(memory_order_seq_cst);
+    heap_count_for(&app->memory);
 }
 
 static inline void guard_leave(void)
@@ -124,8 +123,7 @@ static inline void guard_leave(void)
     struct guard_thread *t = guard_here;
     if (!t)
         return;
-    atomic_signal_fence(memory_order_seq_cst);
-    heap_here = NULL;
+    heap_count_for(NULL);
     atomic_store_explicit(&t->app, NULL, memory_order_relaxed);
 }
 

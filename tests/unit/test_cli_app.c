@@ -27,7 +27,7 @@ static void what_is_refused_says_why(void **state)
     assert_int_equal(
         resume("HTTP/1.1 409 Conflict\r\nContent-Length: 18\r\n\r\n{\"error\":\"no one\"}", said, "a"),
         CLI_FAILED);
-    assert_string_equal(said, "pure-host: the host answered 409: no one\n");
+    assert_string_equal(said, "pure-host: the host answered 409 no one\n");
     assert_int_equal(resume("HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno", said, "a"), CLI_FAILED);
     assert_non_null(strstr(said, ": pure-host status lists the apps\n"));
 }
