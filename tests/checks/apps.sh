@@ -22,7 +22,8 @@ base_port=$((20000 + RANDOM % 10000))
 # Deaths here are meant: no cores.
 ulimit -c 0
 
-# host LIMIT KEYS: H, with a store, and the rogue's turn_limit and other keys besides its module.
+# host LIMIT KEYS: H, with a store, and the rogue's turn_limit and other keys besides its module. Apps are dealt out to owners in turn: the
+# rogue and the ledger have one, the others the other.
 host() {
     new_port
     url[H]=http://127.0.0.1:$port
@@ -37,14 +38,14 @@ owners = 2
 module = $build/apps/relay.so
 [output relay.out]
 inner = rogue
-[app feeder]
-module = $build/apps/relay.so
-[output feeder.out]
-inner = beside
 [app rogue]
 module = ./rogue.so
 turn_limit = $1
 $2
+[app feeder]
+module = $build/apps/relay.so
+[output feeder.out]
+inner = beside
 [output rogue.out]
 inner = ledger
 queue = 64K
