@@ -6,7 +6,7 @@ void io_init(struct io *io, const struct io_backend *backend)
     io->last = &io->first;
 }
 
-int io_wait(struct io *io, uint64_t deadline_ns)
+static int wait_once(struct io *io, uint64_t deadline_ns)
 {
     struct io_op *first = io->first;
     io->first = NULL;
@@ -23,6 +23,16 @@ int io_wait(struct io *io, uint64_t deadline_ns)
             counter_add(&io->counters.sleeps, 1);
     }
     return io->backend->wait(io, first, cancels, deadline_ns);
+}
+
+int io_wait(struct io *io, uint64_t deadline_ns)
+{
+    int batch = wait_once(io, deadline_ns), delivered = batch;
+    while (io->drains && batch > 0) {
+        batch = wait_once(io, 0);
+        delivered = batch < 0 ? batch : delivered + batch;
+    }
+    return delivered;
 }
 
 void io_wake(struct io *io)

@@ -177,6 +177,9 @@ struct io {
     struct io_op *first, **last; /* queued, not handed over */
     struct io_op *cancels;       /* in flight and to be cancelled */
     _Atomic int sleep;           /* enum io_sleep */
+    /* The owner's, for experiments: a wait goes on until nothing completes any more, so that it has no bound
+     */
+    bool drains;
     uint64_t *clock_ns; /* the owner's: set at the end of each wait, before completions; NULL: not wanted */
     struct io_counters counters;
 };
@@ -192,7 +195,8 @@ static inline void io_queue(struct io *io, struct io_op *op)
     io->last = &op->next;
 }
 
-/* Hands over what is queued, waits as io_backend.wait says unless a wake came, delivers completions. */
+/* Hands over what is queued, waits as io_backend.wait says unless a wake came, delivers completions: a batch,
+ * or, if io->drains, until there are none. Returns their number or a negative errno. */
 int io_wait(struct io *io, uint64_t deadline_ns);
 
 /* Makes the owner's current or next io_wait return at once. One system call at most, and only if it sleeps.

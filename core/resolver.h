@@ -15,6 +15,8 @@ struct resolver_address {
     socklen_t len;
 };
 
+struct resolver;
+
 struct resolver_request {
     /* Called once a lookup, on the loop's thread, unless it was cancelled. `error`: 0, PE_NAME_NOT_FOUND,
      * PE_NAME_FAILED or PE_NAME_BUSY (try again later). The request may be looked up again from here. */
@@ -28,6 +30,7 @@ struct resolver_request {
     struct resolver_address addresses[RESOLVER_ADDRESSES];
     bool in_flight;
     int result;                    /* the resolver's: what `done` will say, while it waits to be said */
+    struct resolver *resolver;     /* the resolver's: who was asked, while in flight */
     struct resolver_request *next; /* the resolver's */
 };
 

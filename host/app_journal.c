@@ -518,6 +518,7 @@ void app_journal_init(struct owned_app *a, const struct app_journal_options *opt
     sink_init(&j->snapshot, 0);
     if (!j->on)
         return;
+    journal_enter(options->writer, &j->member);
     a->entry.durability = options->durability;
     a->intake.key_stored = key_stored;
     a->intake.context = a;

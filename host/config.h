@@ -7,6 +7,7 @@
 #include "core/bytes.h"
 #include "core/error.h"
 #include "core/resolver.h"
+#include "host/overload.h"
 #include "link/messages.h"
 #include "wire/options.h"
 
@@ -175,7 +176,7 @@ struct config {
     unsigned store_line;
     uint64_t segment_bytes; /* segment = 64M: set aside at a time in the store's directory */
     uint32_t owners;        /* 2; 1 to 64 */
-    uint32_t loops;         /* 1 */
+    uint32_t loops;         /* sending loops; 1 to 16. None is made without an outlet */
     uint32_t connections;   /* connections = 1024: most at the front */
     uint64_t max_body;      /* max_body = 1088K: one request to the front */
     uint64_t body_memory;   /* body_memory = 64M: all bodies being received together */
@@ -190,6 +191,8 @@ struct config {
     char *key_path;
     char *key_text; /* a valid one */
     unsigned key_line;
+    /* without = quotas, early, feedback, share: what is left out; none of them */
+    struct overload_without without;
     uint64_t link_window; /* link_window = 16M: the most memory of one peer's records; 2M to 1G */
     unsigned app_count;
     struct config_app *apps;

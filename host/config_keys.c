@@ -87,14 +87,38 @@ static int read_count(struct config_loader *l, const struct config_key *key, voi
     return 0;
 }
 
-static int read_loops(struct config_loader *l, const struct config_key *key, void *field,
-                      const struct config_value *value)
+static bool *without_named(struct overload_without *without, const char *name)
 {
-    uint64_t count;
-    if (value_count(value->text, &count) < 0 || count != 1)
-        return config_fail(l, l->line, "%s = %s: this version has one sending loop: write %s = 1", key->name,
-                           value->written, key->name);
-    *(uint32_t *)field = 1;
+    const struct {
+        const char *name;
+        bool *field;
+    } words[] = {{"quotas", &without->quotas},
+                 {"early", &without->early},
+                 {"feedback", &without->feedback},
+                 {"share", &without->share}};
+    for (unsigned i = 0; i < ARRAY_SIZE(words); i++) {
+        if (strcmp(name, words[i].name) == 0)
+            return words[i].field;
+    }
+    return NULL;
+}
+
+static int read_without(struct config_loader *l, const struct config_key *key, void *field,
+                        const struct config_value *value)
+{
+    struct overload_without without = {false};
+    char *rest = value->text, *name;
+    if (value->text[0] == '\0')
+        rest = NULL; /* nothing is left out */
+    while ((name = strsep(&rest, ","))) {
+        bool *left_out = without_named(&without, value_trim(name));
+        if (!left_out)
+            return config_fail(l, l->line,
+                               "%s = %s: '%s' is unknown: known are quotas, early, feedback, share",
+                               key->name, value->written, value_trim(name));
+        *left_out = true;
+    }
+    *(struct overload_without *)field = without;
     return 0;
 }
 
@@ -290,7 +314,7 @@ static const struct config_key host_keys[] = {
     {"store", config_read_store, HOST(store_path), 0, 0, 0},
     {"segment", read_size, HOST(segment_bytes), 256 * KIB, GIB, 0},
     {"owners", read_count, HOST(owners), 1, 64, 0},
-    {"loops", read_loops, HOST(loops), 1, 1, 0},
+    {"loops", read_count, HOST(loops), 1, 16, 0},
     {"connections", read_count, HOST(connections), 1, 65536, 0},
     {"max_body", read_size, HOST(max_body), KIB, 256 * MIB, 0},
     {"body_memory", read_size, HOST(body_memory), KIB, 64 * GIB, 0},
@@ -307,6 +331,7 @@ static const struct config_key host_keys[] = {
     {"allow", config_read_allow, HOST(egress), 0, 0, 0},
     {"deny", config_read_deny, HOST(egress), 0, 0, 0},
     {"ca", config_read_ca, HOST(egress), 0, 0, 0},
+    {"without", read_without, HOST(without), 0, 0, 0},
 };
 
 static const struct config_key app_keys[] = {

@@ -9,7 +9,7 @@
 #include "host/front_watch.h"
 
 #define SURPLUS         24   /* connections over the limit, for one request each */
-#define TEXTS_A_ROUND   2    /* a text takes milliseconds if there are hundreds of apps */
+#define TEXTS_A_ROUND   2    /* a text takes milliseconds if there are hundreds of apps; but for health */
 #define RESULTS_A_ROUND 4096 /* quota of an app's task */
 
 uint32_t front_tasks(const struct registry *registry)
@@ -88,6 +88,7 @@ static bool run(struct task *task, uint64_t now_ns)
     (void)now_ns;
     struct front *front = container_of(task, struct front, task);
     front->in_round = true;
+    front->round++;
     front->texts_left = TEXTS_A_ROUND;
     push_touched(front); /* first: the owners work while we send */
     return end_round(front);
@@ -216,6 +217,7 @@ int front_init(struct front *front, const struct front_options *options, char *w
     *front = (struct front){
         .registry = registry,
         .config = registry->config,
+        .without = registry->config->without,
         .https = options->https,
         .loop = options->loop,
         .log = options->log,
@@ -230,7 +232,7 @@ int front_init(struct front *front, const struct front_options *options, char *w
     if (error == 0)
         error = join_apps(front);
     if (error == 0)
-        error = front_listen_start(front, why, why_size);
+        error = front_listen_start(front, options, why, why_size);
     if (error < 0)
         front_dispose(front);
     return error;

@@ -72,6 +72,7 @@ struct front_counters {
 struct front {
     const struct registry *registry;
     const struct config *config;
+    struct overload_without without; /* as it was started with */
     struct loop *loop;
     struct log *log;
     struct task task; /* pushes and sends what completions have marked */
@@ -91,6 +92,8 @@ struct front {
     bool in_round;                           /* a task of the front runs: it will look at them */
     uint32_t closing_surplus;                /* descriptors over the pool, being closed */
     bool stopping;
+    /* of `task`: in each, a connection has one visit of FRONT_VISIT requests */
+    uint64_t round;
     /* front_greet.c */
     struct tls_current *https; /* NULL: nobody comes by TLS. Outlives the front */
     uint32_t greeting;         /* connections in the handshake */
@@ -121,6 +124,9 @@ uint32_t front_tasks(const struct registry *registry);
 uint32_t front_timers(const struct config *config);
 
 struct front_options {
+    /* What host_options.await_address says; NULL: an address that is in use is an error at once. */
+    bool (*await_address)(void *context, unsigned tries);
+    void *context;
     const struct registry *registry;
     struct tls_current *https; /* what connections to config->https are secured with; NULL: there is none */
     struct loop *loop;

@@ -5,6 +5,7 @@
 
 #include "host/front_dead.h"
 #include "host/front_reply.h"
+#include "host/front_request.h"
 #include "host/front_sealed.h"
 
 /* --- kept bytes --- */
@@ -148,6 +149,15 @@ static void put_lines(struct client *c, struct span lines)
     commit(c, &run, size);
 }
 
+/* What was asked at the head of the request, unless that is left out. */
+static bool admit_late(struct client *c)
+{
+    const char *why = c->front->without.early ? front_request_refusal(c->front, c->body.app) : NULL;
+    if (why)
+        client_decline(c, 503, why);
+    return !why;
+}
+
 /* A chunked body states no length, and one that was announced may have found no room to be set aside: it is
  * asked for once the body is there. */
 static bool reserve_late(struct client *c, struct span data)
@@ -159,7 +169,7 @@ static bool reserve_late(struct client *c, struct span data)
     struct inbox *inbox = &b->app->app->inbox;
     inbox_release(inbox, b->reserved);
     b->reserved = 0;
-    int error = inbox_reserve(inbox, cost);
+    int error = inbox_reserve(inbox, cost, c->front->loop->now_ns);
     if (error == 0)
         b->reserved = cost;
     else if (error == PE_TOO_LARGE)
@@ -171,7 +181,7 @@ static bool reserve_late(struct client *c, struct span data)
 
 static void put_whole(struct client *c, struct span data)
 {
-    if (!reserve_late(c, data))
+    if (!admit_late(c) || !reserve_late(c, data))
         return;
     if (c->body.sink == SINK_EVENT)
         put_event(c, data);
@@ -218,7 +228,7 @@ static bool reserve_piece(struct client *c, uint64_t cost)
     struct front_body *b = &c->body;
     if (cost <= b->reserved)
         return true;
-    int error = inbox_reserve(&b->app->app->inbox, cost - b->reserved);
+    int error = inbox_reserve(&b->app->app->inbox, cost - b->reserved, c->front->loop->now_ns);
     if (error == 0)
         b->reserved = cost;
     else if (error == PE_TOO_LARGE)
@@ -235,7 +245,7 @@ static bool put_piece(struct client *c, struct span direct, uint64_t records)
     struct run run = run_of(c, (uint32_t)records);
     size_t size = b->whole + direct.size;
     uint64_t cost = inbox_cost(size);
-    if (!reserve_piece(c, cost))
+    if (!admit_late(c) || !reserve_piece(c, cost))
         return false;
     uint8_t *at = begin(c, &run, size);
     if (!at) {

@@ -27,7 +27,7 @@ static bool sending(const struct client *c)
 
 static bool idle(const struct client *c)
 {
-    return c->first == c->end && c->request_ns == NEVER && !sending(c) && !c->lingering;
+    return c->first == c->end && c->request_ns == NEVER && !sending(c) && !c->lingering && !c->in_line;
 }
 
 static uint64_t deadline_ns(const struct client *c)
@@ -102,11 +102,17 @@ static void fired(struct timer *timer, uint64_t now_ns)
     arm(c);
 }
 
+static uint32_t kept_left(const struct client *c)
+{
+    return c->kept_size - c->kept_at;
+}
+
 /* A request has begun with its first byte, unless we are not reading it; a surplus one with the connection.
  */
 static void clock_request(struct client *c)
 {
-    bool begun = c->reading == READING_BODY || (c->reading == READING_HEAD && c->kept_size > 0 && !c->paused);
+    bool ours = c->paused || c->in_line; /* what is kept waits for us */
+    bool begun = c->reading == READING_BODY || (c->reading == READING_HEAD && kept_left(c) > 0 && !ours);
     if (c->surplus)
         return;
     if (!begun)
@@ -222,6 +228,7 @@ static size_t take_head(struct client *c, struct span bytes)
     if (size == PE_INCOMPLETE)
         return 0;
     c->scanned = 0;
+    c->visit_left -= c->visit_left > 0;
     if (size < 0) {
         front_request_malformed(c, bytes, size);
         return bytes.size;
@@ -242,6 +249,22 @@ static void stop_reading(struct client *c)
     secure_read(&c->secure, false);
 }
 
+/* Whether it has had all the requests that this round of the front gives it. */
+static bool visit_over(struct client *c)
+{
+    if (c->visit_round != c->front->round) {
+        c->visit_round = c->front->round;
+        c->visit_left = FRONT_VISIT;
+    }
+    return c->visit_left == 0 && !c->front->without.quotas;
+}
+
+static void wait_in_line(struct client *c)
+{
+    c->in_line = true;
+    client_want(c);
+}
+
 /* Takes what can be taken now of `bytes`; returns how much. */
 static size_t take_input(struct client *c, struct span bytes)
 {
@@ -250,6 +273,10 @@ static size_t take_input(struct client *c, struct span bytes)
         struct span rest = span_of(bytes.data + used, bytes.size - used);
         if (c->reading == READING_HEAD && client_unanswered(c) == FRONT_PIPELINE) {
             stop_reading(c);
+            break;
+        }
+        if (c->reading == READING_HEAD && visit_over(c)) {
+            wait_in_line(c);
             break;
         }
         size_t took = c->reading == READING_HEAD ? take_head(c, rest) : take_body(c, rest);
@@ -262,7 +289,7 @@ static size_t take_input(struct client *c, struct span bytes)
 
 static void forget_kept(struct client *c)
 {
-    c->kept_size = 0;
+    c->kept_at = c->kept_size = 0;
     front_forget(c->front, &c->kept, &c->kept_room);
 }
 
@@ -288,8 +315,21 @@ static void overflow(struct client *c)
     client_refuse(c, 503, "too much is coming in");
 }
 
+/* The rest moves to the front only where it takes the place of as many bytes: so none moves often. */
+static void make_room(struct client *c, size_t size)
+{
+    uint32_t left = kept_left(c);
+    if (c->kept_size + size <= c->kept_room || c->kept_at < left)
+        return;
+    if (left > 0)
+        memcpy(c->kept, c->kept + c->kept_at, left);
+    c->kept_at = 0;
+    c->kept_size = left;
+}
+
 static void keep_input(struct client *c, struct span bytes)
 {
+    make_room(c, bytes.size);
     if (front_keep(c->front, &c->kept, &c->kept_room, (uint64_t)c->kept_size + bytes.size) < 0) {
         overflow(c);
         return;
@@ -300,18 +340,16 @@ static void keep_input(struct client *c, struct span bytes)
 
 static void take_kept(struct client *c)
 {
-    size_t used = take_input(c, span_of(c->kept, c->kept_size));
-    size_t left = c->kept_size - used;
-    if (left > 0 && used > 0)
-        memmove(c->kept, c->kept + used, left);
-    c->kept_size = (uint32_t)left;
+    c->kept_at += (uint32_t)take_input(c, span_of(c->kept + c->kept_at, kept_left(c)));
+    if (kept_left(c) == 0)
+        c->kept_at = c->kept_size = 0;
 }
 
 static void take_bytes(struct client *c, struct span bytes)
 {
-    if (c->kept_size > 0 || c->paused) {
+    if (kept_left(c) > 0 || c->paused) {
         keep_input(c, bytes);
-        if (!c->paused && c->reading != READING_NOTHING)
+        if (!c->paused && !c->in_line && c->reading != READING_NOTHING)
             take_kept(c);
     } else {
         size_t used = take_input(c, bytes);
@@ -324,15 +362,21 @@ static void take_bytes(struct client *c, struct span bytes)
 
 static void settle_input(struct client *c)
 {
-    if (c->reading == READING_NOTHING && c->kept_size > 0)
+    if (c->reading == READING_NOTHING && kept_left(c) > 0)
         c->lingers = true;
-    if (c->reading == READING_NOTHING || c->kept_size == 0)
+    if (c->reading == READING_NOTHING || kept_left(c) == 0)
         forget_kept(c);
     if (c->peer_ended && c->reading == READING_BODY) {
         front_sealed_distrust(c);
         client_refuse(c, 400, "the body ended early");
     }
     clock_request(c);
+}
+
+/* Whether it is not read for that. */
+static bool keeps_enough(const struct client *c)
+{
+    return c->in_line && kept_left(c) >= FRONT_KEEP_BYTES;
 }
 
 static void data(struct stream *s, const uint8_t *bytes, size_t size)
@@ -344,25 +388,27 @@ static void data(struct stream *s, const uint8_t *bytes, size_t size)
     }
     take_bytes(c, span_of(bytes, size));
     settle_input(c);
+    if (keeps_enough(c))
+        secure_read(&c->secure, false);
 }
 
-/* Reads on once half of the replies that were too many are out. */
+/* Reads on once half of the replies that were too many are out, or its turn in the line has come. */
 static void go_on(struct client *c)
 {
-    if (!c->paused || client_unanswered(c) > FRONT_PIPELINE / 2)
+    if (c->paused ? client_unanswered(c) > FRONT_PIPELINE / 2 : !c->in_line)
         return;
-    c->paused = false;
+    c->paused = c->in_line = false;
     take_kept(c);
     settle_input(c);
     if (!c->paused)
-        secure_read(&c->secure, true);
+        secure_read(&c->secure, !keeps_enough(c));
 }
 
 /* --- the end --- */
 
 static void end_if_done(struct client *c)
 {
-    bool done = c->reading == READING_NOTHING || (c->peer_ended && !c->paused);
+    bool done = c->reading == READING_NOTHING || (c->peer_ended && !c->paused && !c->in_line);
     if (!done || c->first != c->end || sending(c) || c->lingering)
         return;
     if (c->lingers && !c->peer_ended)
@@ -433,7 +479,7 @@ static void closed(struct stream *s)
 
 void client_stop(struct client *c)
 {
-    if (c->first == c->end && c->reading == READING_HEAD && !sending(c))
+    if (c->first == c->end && c->reading == READING_HEAD && !sending(c) && !c->in_line)
         leave(c);
     else
         client_want(c);
@@ -446,8 +492,10 @@ void client_run(struct client *c)
         return;
     send_ready(c);
     go_on(c);
-    if (c->front->stopping && c->first == c->end && c->reading == READING_HEAD)
+    if (c->front->stopping && c->first == c->end && c->reading == READING_HEAD) {
         c->reading = READING_NOTHING;
+        c->lingers |= c->in_line;
+    }
     end_if_done(c);
     arm(c);
 }
@@ -472,7 +520,7 @@ void client_open(struct client *c, int fd, bool surplus, bool secured)
     uint64_t now_ns = c->front->loop->now_ns;
     secure_init(&c->secure, c->front->loop->io, &events, fd);
     timer_init(&c->timer, fired);
-    c->closing = c->greeting = c->lingering = c->lingers = c->peer_ended = c->paused = false;
+    c->closing = c->greeting = c->lingering = c->lingers = c->peer_ended = c->paused = c->in_line = false;
     c->reading = READING_HEAD;
     c->request_ns = c->progress_ns = c->linger_ns = NEVER;
     c->idle_ns = now_ns + c->front->config->idle_ns;
@@ -480,7 +528,9 @@ void client_open(struct client *c, int fd, bool surplus, bool secured)
     if (surplus)
         c->request_ns = now_ns + SURPLUS_NS;
     c->linger_bytes = 0;
-    c->kept_size = c->output_size = 0;
+    c->visit_round = c->front->round;
+    c->visit_left = FRONT_VISIT;
+    c->kept_at = c->kept_size = c->output_size = 0;
     c->scanned = 0;
     c->first = c->end = 0;
     c->body = (struct front_body){.sink = SINK_DISCARD};

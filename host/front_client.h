@@ -1,8 +1,10 @@
 /* One connection of the front.
  *
- * Input: bytes are parsed where they were received; what cannot be taken yet (a head that is not whole,
- * requests behind the 64th) is kept and comes first when more comes. Replies: an exchange a request, in
- * order, each answered once its body is in and its results are there.
+ * Input: bytes are parsed where they were received, at most FRONT_VISIT requests in a round of the front;
+ * what cannot be taken yet (a head that is not whole, requests behind these, or behind the 64th unanswered
+ * one) is kept and comes first when more comes, or when the connection's turn comes again: it waits in line
+ * for that, behind all others that have something to do. Replies: an exchange a request, in order, each
+ * answered once its body is in and its results are there.
  *
  *     reading   a head, a body, or nothing more: after the last request everything is discarded
  *     end       the last reply is sent; if the client may be sending still, we shut down our half and
@@ -17,6 +19,15 @@ struct client_sealed;
 
 #define FRONT_PIPELINE     64   /* unanswered requests; a power of two */
 #define FRONT_OUTPUT_BYTES 4096 /* replies that go in one send */
+
+/* Requests of one connection that a round of the front begins. One is some 2 us of work, so whoever waits in
+ * line behind a thousand connections that pipeline without end waits some 30 ms; and as so many replies fill
+ * a send, a smaller visit would cost sends, a larger one would save none. */
+#define FRONT_VISIT 16
+
+/* A connection that waits in line is read on while less than so much of it is kept: then the next visit finds
+ * its requests here, without a receive that is armed anew for each. */
+#define FRONT_KEEP_BYTES (16 * 1024)
 
 enum exchange_kind { EXCHANGE_EVENTS, EXCHANGE_RECORDS, EXCHANGE_SHOW, EXCHANGE_DEAD, EXCHANGE_TEXT };
 
@@ -93,8 +104,11 @@ struct client {
     bool lingering;
     bool lingers; /* the client may be sending still when the last reply is out */
     bool peer_ended;
-    bool surplus; /* over the limit: for one request */
-    bool paused;  /* not read: FRONT_PIPELINE requests are unanswered */
+    bool surplus;         /* over the limit: for one request */
+    bool paused;          /* not read: FRONT_PIPELINE requests are unanswered */
+    bool in_line;         /* its visit is over, and more is kept: it is `ready`. Not read, if that is much */
+    uint8_t visit_left;   /* requests that may begin … */
+    uint64_t visit_round; /* … in this round of the front; in another all FRONT_VISIT may */
     enum client_reading reading;
     /* deadlines; NEVER: does not apply */
     struct timer timer;    /* due no later than the earliest of them */
@@ -104,9 +118,9 @@ struct client {
     uint64_t linger_ns;    /* end of lingering */
     uint64_t linger_bytes; /* discarded while lingering */
     /* input */
-    uint8_t *kept; /* bytes that are not taken yet */
-    uint32_t kept_size, kept_room;
-    size_t scanned; /* of the head at the front of `kept` */
+    uint8_t *kept; /* [kept_at, kept_size) are not taken yet */
+    uint32_t kept_at, kept_size, kept_room;
+    size_t scanned; /* of the head at kept_at */
     struct front_body body;
     struct client_sealed *sealed; /* front_sealed.h; NULL: no sealed request has come */
     uint32_t sealed_room;

@@ -157,10 +157,15 @@ void front_listen_init(struct front *front)
     timer_init(&front->accept_again, accept_again);
 }
 
-static int listen_at(struct front *front, const struct sockaddr_storage *address, socklen_t len,
-                     const char *text, bool secured, char *why, size_t why_size)
+static int listen_at(struct front *front, const struct front_options *options,
+                     const struct sockaddr_storage *address, socklen_t len, const char *text, bool secured,
+                     char *why, size_t why_size)
 {
-    int fd = io_listen(front->loop->io, (const struct sockaddr *)address, len, BACKLOG);
+    int fd;
+    unsigned tries = 0;
+    do
+        fd = io_listen(front->loop->io, (const struct sockaddr *)address, len, BACKLOG);
+    while (fd == -EADDRINUSE && options->await_address && options->await_address(options->context, ++tries));
     if (fd < 0) {
         snprintf(why, why_size, "cannot listen on %s%s: %s", secured ? "https " : "", text,
                  pure_error_text(fd));
@@ -172,14 +177,16 @@ static int listen_at(struct front *front, const struct sockaddr_storage *address
 }
 
 /* Accepts once it listens at both. */
-int front_listen_start(struct front *front, char *why, size_t why_size)
+int front_listen_start(struct front *front, const struct front_options *options, char *why, size_t why_size)
 {
     const struct config *c = front->config;
     int error = 0;
     if (c->http)
-        error = listen_at(front, &c->http_address, c->http_address_len, c->http, false, why, why_size);
+        error =
+            listen_at(front, options, &c->http_address, c->http_address_len, c->http, false, why, why_size);
     if (error == 0 && front->https)
-        error = listen_at(front, &c->https.address, c->https.address_len, c->https.text, true, why, why_size);
+        error = listen_at(front, options, &c->https.address, c->https.address_len, c->https.text, true, why,
+                          why_size);
     for (unsigned i = 0; error == 0 && i < front->listener_count; i++)
         accept_on(&front->listeners[i]);
     return error;

@@ -7,6 +7,7 @@
 #define FRONT_LISTENERS 2
 
 struct front;
+struct front_options;
 
 struct front_listener {
     struct front *front;
@@ -21,7 +22,7 @@ struct front_listener {
 void front_listen_init(struct front *front);
 
 /* 0, or a negative errno with one line in `why`. */
-int front_listen_start(struct front *front, char *why, size_t why_size);
+int front_listen_start(struct front *front, const struct front_options *options, char *why, size_t why_size);
 
 /* Room has come or gone: of the pool, or of handshakes. */
 void front_listen_adjust(struct front *front);

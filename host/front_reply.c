@@ -196,9 +196,10 @@ static char *put_rare_fields(char *at, const struct exchange *x, uint16_t status
 bool front_reply_text(struct front *front, struct exchange *x)
 {
     struct text text = {0};
-    if (front->texts_left == 0)
+    bool counts = x->route != ROUTE_HEALTH; /* short; and who asks may restart a host that does not answer */
+    if (counts && front->texts_left == 0)
         return false;
-    front->texts_left--;
+    front->texts_left -= counts;
     route_text(front, x->route, &x->status, &x->type, &text);
     x->route = ROUTE_NONE;
     if (text.failed || front->kept_bytes + text.room > front->config->body_memory) {

@@ -153,12 +153,15 @@ static size_t copy(char *to, struct span from)
     return from.size;
 }
 
-bool front_request_admit(struct client *c, struct front_app *app, enum body_sink sink, uint64_t size)
+const char *front_request_refusal(const struct front *front, const struct front_app *app)
 {
-    struct front_body *b = &c->body;
     const char *why = registry_app_suspended(app->app);
-    if (!why)
-        why = front_watch_refusal(c->front, app);
+    return why ? why : front_watch_refusal(front, app);
+}
+
+static bool admit_early(struct client *c, const struct front_app *app, enum body_sink sink, uint64_t size)
+{
+    const char *why = front_request_refusal(c->front, app);
     if (why) {
         client_decline(c, 503, why);
         return false;
@@ -168,15 +171,21 @@ bool front_request_admit(struct client *c, struct front_app *app, enum body_sink
         client_decline(c, 413, "the body is larger than max_body");
         return false;
     }
-    int error = inbox_announce(&app->app->inbox, front_body_cost(sink, size), &b->reserved);
+    int error = inbox_announce(&app->app->inbox, front_body_cost(sink, size), c->front->loop->now_ns,
+                               &c->body.reserved);
     if (error == PE_TOO_LARGE)
         client_decline(c, 413, "the body is larger than the app's inbox takes");
     else if (error < 0)
         client_decline(c, 503, "the inbox is full");
-    if (error < 0)
+    return error == 0;
+}
+
+bool front_request_admit(struct client *c, struct front_app *app, enum body_sink sink, uint64_t size)
+{
+    if (!c->front->without.early && !admit_early(c, app, sink, size))
         return false;
-    b->app = app;
-    b->sink = sink;
+    c->body.app = app;
+    c->body.sink = sink;
     return true;
 }
 

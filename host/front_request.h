@@ -16,9 +16,13 @@ struct request_fields {
  * Errors are exchanges, too, ready at once. */
 void front_request_begin(struct client *c);
 
+/* Why the app takes nothing now, whatever its inbox has room for, or NULL. */
+const char *front_request_refusal(const struct front *front, const struct front_app *app);
+
 /* Room for a body of `size` bytes (0: not known) in the app's inbox, asked for before it comes, in vain if
  * bodies that are coming in have their share already: then it is asked for again when its bytes are there.
- * Sets the body's app and sink. False: declined. */
+ * Sets the body's app and sink. False: declined. Without overload_without.early nothing is asked before the
+ * bytes are here. */
 bool front_request_admit(struct client *c, struct front_app *app, enum body_sink sink, uint64_t size);
 
 /* A head that could not be parsed (PE_MALFORMED, PE_TOO_LARGE): adds an exchange that says so and closes. */

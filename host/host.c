@@ -45,6 +45,7 @@ static int open_thread(struct host *h, struct host_thread *t, const char *name, 
     int error = h->options.open_io(h->options.context, &t->io, why, why_size);
     if (error < 0)
         return error;
+    t->io->drains = h->config->without.quotas;
     error = loop_init(&t->loop, t->io, tasks, timers);
     t->looped = error == 0;
     return error;
@@ -57,7 +58,7 @@ static int open_senders(struct host *h, char *why, size_t why_size)
     int error = 0;
     for (unsigned i = 0; error == 0 && i < h->sender_count; i++) {
         char name[16];
-        snprintf(name, sizeof name, h->sender_count > 1 ? "pure-send-%u" : "pure-send", i % 1000);
+        snprintf(name, sizeof name, i > 0 ? "pure-send-%u" : "pure-send", i % 1000 + 1);
         struct host_thread *t = &h->threads[1 + h->owner_count + i];
         error =
             open_thread(h, t, name, wires + 2 * links + 1, WIRE_TIMERS * wires + links + 2, why, why_size);
@@ -70,9 +71,8 @@ static int open_senders(struct host *h, char *why, size_t why_size)
 static int open_threads(struct host *h, char *why, size_t why_size)
 {
     const struct config *c = h->config;
-    bool sends = host_count_outputs(c, OUTPUT_WIRE) + host_count_outputs(c, OUTPUT_LINK) > 0;
     h->owner_count = c->owners;
-    h->sender_count = sends ? c->loops : 0;
+    h->sender_count = min_u64(c->loops, host_count_sending(c));
     h->thread_count = 1 + h->owner_count + h->sender_count + (c->link != NULL);
     h->threads = host_allocate(h->thread_count, sizeof *h->threads);
     h->resolvers = calloc(h->sender_count + 1, sizeof *h->resolvers);
@@ -165,6 +165,7 @@ static int open_app(struct host *h, unsigned index)
         guard_know_code(guard, app);
     int error = owned_app_init(a, config, app, why, &owner->loop, &owner->log, &journal, guard);
     a->module = module;
+    a->entry.inbox.without_feedback = h->config->without.feedback;
     h->app_count = index + 1;
     h->registry.apps[index] = &a->entry;
     h->registry.app_count = h->app_count;
@@ -266,8 +267,12 @@ int host_open(struct host **host, const struct config *config, const struct host
     if (error == 0)
         error = host_open_listener(h, why, why_size);
     if (error == 0) {
-        const struct front_options of_front = {&h->registry, h->https, &front_thread(h)->loop,
-                                               &front_thread(h)->log};
+        const struct front_options of_front = {.await_address = h->options.await_address,
+                                               .context = h->options.context,
+                                               .registry = &h->registry,
+                                               .https = h->https,
+                                               .loop = &front_thread(h)->loop,
+                                               .log = &front_thread(h)->log};
         error = front_init(&h->front, &of_front, why, why_size);
         h->front_open = error == 0;
     }

@@ -1,8 +1,9 @@
-/* The host: apps on owners, outlets on the sending loop, the front, joined as the configuration says.
+/* The host: apps on owners, outlets on the sending loops, the front, joined as the configuration says.
  *
- * Threads: the front's (the caller's own), one an owner, one sending loop if there is any wire. Each runs one
- * loop (core/loop.h). host_open makes everything, host_run starts the threads and serves until SIGTERM or
- * SIGINT; a simulation steps the loops of several hosts itself instead. */
+ * Threads: the front's (the caller's own), one an owner, as many sending loops as the configuration has, but
+ * none without a wire or a link. Each runs one loop (core/loop.h). host_open makes everything, host_run
+ * starts the threads and serves until SIGTERM or SIGINT; a simulation steps the loops of several hosts itself
+ * instead. */
 #ifndef PURE_HOST_HOST_H
 #define PURE_HOST_HOST_H
 
@@ -28,6 +29,12 @@ struct host_options {
     /* Bytes that nobody can guess: epochs, and what spreads retries. */
     void (*fill_random)(void *context, void *bytes, size_t size);
     bool guards; /* a process of its own: modules that misbehave are noted, left and counted (turn_guard.h) */
+    /* An address that this host is to listen on is in use, for the `tries`th time: pauses, and says whether
+     * to try again. NULL: no. */
+    bool (*await_address)(void *context, unsigned tries);
+    /* The calling thread weighs a third of the process's others from now on, where they want one processor. 0
+     * or a negative errno. NULL: nobody does (overload_without.share) */
+    int (*lighten)(void *context);
     struct files *files;  /* the calls that block with which it opens its store; NULL: the system's */
     uint32_t descriptors; /* the most this process may have open; 0: any number. Too few for all connections
                              of the configuration: the front takes fewer, and the log says so */

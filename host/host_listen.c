@@ -52,12 +52,18 @@ static int listen_on(struct host *h)
                                                   .receiver = {.key = &h->key,
                                                                .random = host_random(h),
                                                                .ciphers = cipher_hardware(),
+                                                               .without_quotas = c->without.quotas,
                                                                .peers = (uint32_t)max_u64(c->peer_count, 1),
                                                                .limits = {.places = PEER_STREAMS,
                                                                           .stream_window = c->link_window / 4,
                                                                           .session_window = c->link_window,
                                                                           .max_record = RECORD_MAX_BYTES}}};
-    int error = link_listener_init(&h->listener, &options, &h->inlets.consumer, &t->loop, &t->log);
+    int error;
+    unsigned tries = 0;
+    do
+        error = link_listener_init(&h->listener, &options, &h->inlets.consumer, &t->loop, &t->log);
+    while (error == -EADDRINUSE && h->options.await_address &&
+           h->options.await_address(h->options.context, ++tries));
     h->listening = error == 0;
     if (error == 0)
         h->registry.listener = &h->listener.report;

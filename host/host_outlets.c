@@ -97,7 +97,7 @@ static int open_inner(struct host *h, const struct config_output *config, char *
     return error < 0 ? error : owned_app_add_inner(&h->apps[to], outlet, config->event, cyclic, epoch);
 }
 
-/* The sending loop and all that an outlet on it needs: they are dealt out in turn. */
+/* A sending loop and what an outlet on it needs. Wires and links are dealt to the loops in turn. */
 struct sender {
     struct host_thread *thread;
     struct resolver *resolver;
@@ -233,6 +233,24 @@ unsigned host_count_outputs(const struct config *config, enum output_kind kind)
     unsigned count = 0;
     for (unsigned i = 0; i < config->output_count; i++)
         count += config->outputs[i].kind == kind;
+    return count;
+}
+
+/* Whether no output before it goes over the same link. */
+static bool first_of_link(const struct config *c, unsigned index)
+{
+    for (unsigned i = 0; i < index; i++) {
+        if (same_link(&c->outputs[index], &c->outputs[i]))
+            return false;
+    }
+    return true;
+}
+
+unsigned host_count_sending(const struct config *c)
+{
+    unsigned count = host_count_outputs(c, OUTPUT_WIRE);
+    for (unsigned i = 0; i < c->output_count; i++)
+        count += c->outputs[i].kind == OUTPUT_LINK && first_of_link(c, i);
     return count;
 }
 

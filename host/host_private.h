@@ -68,7 +68,7 @@ struct host {
     /* [0]: the front's; then the owners'; then the sending loops'; then the listener's, if links come in */
     struct host_thread *threads;
     unsigned thread_count, owner_count, sender_count;
-    struct resolver **resolvers; /* by sending loop */
+    struct resolver **resolvers; /* by sending loop; they share a cache */
     struct owned_app *apps;      /* config->app_count; app_count of them are made */
     unsigned app_count;
     bool *feeds; /* [from * app_count + to] */
@@ -144,6 +144,8 @@ void *host_allocate(size_t count, size_t size);
 int host_find_app(const struct host *h, const char *name);
 
 unsigned host_count_outputs(const struct config *config, enum output_kind kind);
+/* What sending loops are dealt: wires, and links, of which one may have several outputs. */
+unsigned host_count_sending(const struct config *config);
 
 /* The store, if the configuration has one; each owner's journal (host_store.c). */
 int host_open_store(struct host *h, char *why, size_t why_size);

@@ -69,6 +69,12 @@ static bool same_https(const struct config_https *a, const struct config_https *
            same_text(a->pair.certificate, b->pair.certificate) && same_text(a->pair.key, b->pair.key);
 }
 
+static bool same_without(const struct overload_without *a, const struct overload_without *b)
+{
+    return a->quotas == b->quotas && a->early == b->early && a->feedback == b->feedback &&
+           a->share == b->share;
+}
+
 static void compare_host(struct host *h, const struct config *to, unsigned *waiting)
 {
     const struct config *from = h->config;
@@ -78,6 +84,8 @@ static void compare_host(struct host *h, const struct config *to, unsigned *wait
         waits_for_restart(h, waiting, "[host] name", "");
     if (from->owners != to->owners)
         waits_for_restart(h, waiting, "[host] owners", "");
+    if (from->loops != to->loops)
+        waits_for_restart(h, waiting, "[host] loops", "");
     if (from->connections != to->connections)
         waits_for_restart(h, waiting, "[host] connections", "");
     if (!same_text(from->link, to->link))
@@ -91,6 +99,8 @@ static void compare_host(struct host *h, const struct config *to, unsigned *wait
         waits_for_restart(h, waiting, "[host] segment", "");
     if (from->link_window != to->link_window)
         waits_for_restart(h, waiting, "[host] link_window", "");
+    if (!same_without(&from->without, &to->without))
+        waits_for_restart(h, waiting, "[host] without", "");
 }
 
 static const struct config_peer *find_peer(const struct config *c, const char *name)

@@ -219,11 +219,27 @@ static int end_outlets(struct host_thread *t)
     return error;
 }
 
+/* Of the threads that take in what comes. The kernel then gives the apps' threads three times as much of a
+ * processor that both want, in slices of a few milliseconds, and to whoever wants it what the others do not;
+ * what is sent was taken in already, so pure-send weighs as much as the apps do. */
+static void lighten(struct host_thread *t)
+{
+    struct host *h = t->host;
+    bool network = t == front_thread(h) || t == listen_thread(h);
+    if (!network || !h->options.lighten || h->config->without.share)
+        return;
+    int error = h->options.lighten(h->options.context);
+    if (error < 0)
+        log_line(&t->log, LOG_WARNING, "thread %s weighs as much as the apps' threads: %s", t->name,
+                 pure_error_text(error));
+}
+
 static void *run_thread(void *argument)
 {
     struct host_thread *t = argument;
     int error = 0;
     host_guard_thread(t);
+    lighten(t);
     while (error == 0 && !atomic_load_explicit(&t->stop, memory_order_acquire))
         error = loop_step(&t->loop);
     if (error == 0)
@@ -358,6 +374,7 @@ int host_run(struct host *h)
         error = start_threads(h);
     if (error == 0)
         host_tls_start(&h->tls, &front_thread(h)->loop, &front_thread(h)->log);
+    lighten(front_thread(h)); /* last: threads begin with the weight of who makes them */
     if (error == 0)
         host_start_looking(h);
     if (error == 0)

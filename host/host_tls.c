@@ -325,29 +325,37 @@ static void report_entry(struct tls_report *r, struct host_tls_entry *e, uint64_
     tls_context_drop(context);
 }
 
-static void report(struct host_tls *t)
+static void report(struct tls_report *r, struct host_tls_trust *trusts, struct host_tls_entry *entries)
 {
     uint64_t unreadable = 0;
     int64_t expires_s = INT64_MAX;
-    for (struct host_tls_entry *e = t->entries; e; e = e->next)
-        report_entry(&t->report, e, &unreadable, &expires_s);
-    for (struct host_tls_trust *trust = t->trusts; trust; trust = trust->next) {
+    for (struct host_tls_entry *e = entries; e; e = e->next)
+        report_entry(r, e, &unreadable, &expires_s);
+    for (struct host_tls_trust *trust = trusts; trust; trust = trust->next) {
         if (!trust->well)
-            report_one(&t->report, trust->why, trust->trust, &unreadable);
+            report_one(r, trust->why, trust->trust, &unreadable);
     }
-    atomic_store(&t->report.expires_s, expires_s);
-    atomic_store(&t->report.unreadable, unreadable);
+    atomic_store(&r->expires_s, expires_s);
+    atomic_store(&r->unreadable, unreadable);
+}
+
+/* What is added meanwhile comes before these, and is looked at next time. */
+static void look_at_all(struct host_tls_trust *trusts, struct host_tls_entry *entries)
+{
+    for (struct host_tls_trust *trust = trusts; trust; trust = trust->next)
+        look_at_trust(trust);
+    for (struct host_tls_entry *e = entries; e; e = e->next)
+        look_at_entry(e);
 }
 
 void host_tls_look(struct host_tls *t)
 {
     pthread_mutex_lock(&t->lock);
-    for (struct host_tls_trust *trust = t->trusts; trust; trust = trust->next)
-        look_at_trust(trust);
-    for (struct host_tls_entry *e = t->entries; e; e = e->next)
-        look_at_entry(e);
-    report(t);
+    struct host_tls_trust *trusts = t->trusts;
+    struct host_tls_entry *entries = t->entries;
     pthread_mutex_unlock(&t->lock);
+    look_at_all(trusts, entries);
+    report(&t->report, trusts, entries);
 }
 
 static void say(struct news *news, struct log *log)
@@ -359,16 +367,18 @@ static void say(struct news *news, struct log *log)
 
 static void say_all(struct host_tls *t, struct log *log)
 {
-    pthread_mutex_lock(&t->lock);
     for (struct host_tls_trust *trust = t->trusts; trust; trust = trust->next)
         say(&trust->news, log);
     for (struct host_tls_entry *e = t->entries; e; e = e->next)
         say(&e->news, log);
-    pthread_mutex_unlock(&t->lock);
 }
 
 void host_tls_look_and_tell(struct host_tls *t, struct log *log)
 {
+    if (!host_tls_idle(t)) {
+        t->again = true;
+        return;
+    }
     host_tls_look(t);
     say_all(t, log);
 }
@@ -387,6 +397,7 @@ static void *look(void *argument)
 /* A thread that cannot be had now can be had at the next time. */
 static void begin_look(struct host_tls *t)
 {
+    t->again = false;
     atomic_store_explicit(&t->looked, false, memory_order_relaxed);
     t->looking = t->entries && pthread_create(&t->thread, NULL, look, t) == 0;
     if (t->looking)
@@ -412,7 +423,7 @@ static void timer_fired(struct timer *timer, uint64_t now_ns)
     }
     if (looked)
         say_all(t, t->log);
-    else
+    if (!looked || t->again)
         begin_look(t);
     timer_set(&t->loop->timers, &t->timer, now_ns + (t->looking ? HOST_TLS_POLL_NS : HOST_TLS_LOOK_NS));
 }

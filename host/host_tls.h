@@ -8,7 +8,8 @@
  *
  * Files are looked at and read by host_tls_look, which blocks: the front's thread calls it at the start and
  * when the configuration is read again, which is a file, too; else a thread of its own, `pure-files`, which
- * lives for one look. There is one at most, and none without a context. */
+ * lives for one look. There is one at most, and none without a context. Nobody waits for it: if it is under
+ * way (on a file system that hangs, for as long as that does), another look follows it. */
 #ifndef PURE_HOST_HOST_TLS_H
 #define PURE_HOST_HOST_TLS_H
 
@@ -35,7 +36,8 @@ struct host_tls_trust;
 struct host_tls_entry;
 
 struct host_tls {
-    pthread_mutex_t lock; /* of the lists and all in them: held for a whole look */
+    pthread_mutex_t
+        lock; /* of these two. What is in the lists stays there, and is the look's that is under way */
     struct host_tls_trust *trusts;
     struct host_tls_entry *entries;
     struct tls_report report;
@@ -44,6 +46,7 @@ struct host_tls {
     struct log *log;
     pthread_t thread;
     bool looking;        /* the thread is there and not joined */
+    bool again;          /* a look is wanted as soon as that one has ended */
     _Atomic bool looked; /* it is at its end */
 };
 
@@ -57,7 +60,8 @@ int host_tls_want(struct host_tls *t, const struct host_tls_files *files, struct
 
 /* Reads what is new or has changed. Blocks. */
 void host_tls_look(struct host_tls *t);
-/* The same, and says what there is to say. */
+/* The same, and says what there is to say; a look that is under way is followed by another instead. On the
+ * loop's thread. */
 void host_tls_look_and_tell(struct host_tls *t, struct log *log);
 
 /* Every HOST_TLS_LOOK_NS from now on, on the loop's thread, until host_tls_stop. */

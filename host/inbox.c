@@ -100,27 +100,38 @@ static bool over(struct inbox *inbox, uint64_t bytes, uint64_t limit)
 }
 
 /* What is reserved does not keep it refusing: its clients may be slow. */
-static int admit(struct inbox *inbox, uint64_t bytes)
+static bool still_refusing(struct inbox *inbox, uint64_t now_ns)
+{
+    return inbox->refusing && now_ns - inbox->refusing_ns < INBOX_VALVE_NS &&
+           over(inbox, 0, inbox->runs.capacity / 4 + inbox->reserved);
+}
+
+static int admit(struct inbox *inbox, uint64_t bytes, uint64_t now_ns)
 {
     uint64_t capacity = inbox->runs.capacity;
     if (bytes > capacity / 2)
         return PE_TOO_LARGE;
-    if (inbox->refusing && over(inbox, 0, capacity / 4 + inbox->reserved))
+    if (inbox->without_feedback)
+        return over(inbox, bytes, capacity) ? PE_FULL : 0;
+    if (still_refusing(inbox, now_ns))
         return PE_FULL;
-    inbox->refusing = over(inbox, bytes, capacity - capacity / 4);
-    return inbox->refusing ? PE_FULL : 0;
+    bool full = over(inbox, bytes, capacity - capacity / 4);
+    if (full && !inbox->refusing)
+        inbox->refusing_ns = now_ns;
+    inbox->refusing = full;
+    return full ? PE_FULL : 0;
 }
 
-int inbox_reserve(struct inbox *inbox, uint64_t bytes)
+int inbox_reserve(struct inbox *inbox, uint64_t bytes, uint64_t now_ns)
 {
-    int error = admit(inbox, bytes);
+    int error = admit(inbox, bytes, now_ns);
     inbox->reserved += error == 0 ? bytes : 0;
     return error;
 }
 
-int inbox_announce(struct inbox *inbox, uint64_t bytes, uint64_t *reserved)
+int inbox_announce(struct inbox *inbox, uint64_t bytes, uint64_t now_ns, uint64_t *reserved)
 {
-    int error = admit(inbox, bytes);
+    int error = admit(inbox, bytes, now_ns);
     bool room = inbox->reserved + bytes <= inbox->runs.capacity / 2;
     *reserved = error == 0 && room ? bytes : 0;
     inbox->reserved += *reserved;

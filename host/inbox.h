@@ -6,13 +6,16 @@
  * bounded, and room for a run's result is set aside when the run is put.
  *
  * Admission is early: at the head of a request the front reserves room for its whole body; above 75 % the
- * inbox refuses until what it holds is below 25 %. Bodies that are coming in have half of it reserved at
- * most: clients that announce much and send it slowly, or never, cannot keep others out. The listener
- * reserves nothing: what does not fit waits where it lies. */
+ * inbox refuses until what it holds is below 25 %, so that its owner has a run of work and whoever asks
+ * meanwhile costs a head. A valve ends that after INBOX_VALVE_NS: then it takes again whenever it is below
+ * 75 %, so that an app that stands still half full does not keep everybody out for good. Bodies that are
+ * coming in have half of it reserved at most: clients that announce much and send it slowly, or never, cannot
+ * keep others out. The listener reserves nothing: what does not fit waits where it lies. */
 #ifndef PURE_HOST_INBOX_H
 #define PURE_HOST_INBOX_H
 
 #include "core/board.h"
+#include "core/clock.h"
 #include "core/record_queue.h"
 
 #define EVENT_NAME_MAX      64
@@ -21,6 +24,7 @@
 #define EPOCH_BYTES         16
 #define SHOW_MAX            (64 * 1024) /* bytes of a shown state */
 #define INBOX_SHOWS         4           /* most shows under way in one inbox */
+#define INBOX_VALVE_NS      NS_PER_MS   /* for no longer it refuses below 75 % */
 
 enum run_kind {
     RUN_EVENTS, /* from clients: the host numbers them */
@@ -69,6 +73,8 @@ struct inbox {
     struct stream_position taken; /* end of the result that was taken last: freed with the next */
     uint64_t taken_room;          /* what was set aside for it */
     bool refusing;
+    uint64_t refusing_ns;  /* since when, if it is */
+    bool without_feedback; /* refuses what does not fit, and nothing else (host/overload.h) */
 };
 
 /* The name of an event: 1 to EVENT_NAME_MAX letters, digits, "-", ".", "_" and "~" (RFC 3986 section 2.3). */
@@ -90,11 +96,11 @@ uint64_t inbox_cost(uint64_t bytes);
 /* Sets `bytes` (the sum of the inbox_cost of what is to be put) aside for a body that is coming in. PE_FULL:
  * answer 503; PE_TOO_LARGE: over half of the inbox, answer 413. What is reserved must be released, at once or
  * in parts, when it has been put or its request has ended. */
-int inbox_reserve(struct inbox *inbox, uint64_t bytes);
+int inbox_reserve(struct inbox *inbox, uint64_t bytes, uint64_t now_ns);
 
 /* The same for a body that is announced and not here yet. `*reserved` is what was set aside: `bytes`, or 0 if
  * half of the inbox is reserved already, or with an error. Then reserve when the bytes are here. */
-int inbox_announce(struct inbox *inbox, uint64_t bytes, uint64_t *reserved);
+int inbox_announce(struct inbox *inbox, uint64_t bytes, uint64_t now_ns, uint64_t *reserved);
 void inbox_release(struct inbox *inbox, uint64_t bytes);
 
 /* Appends a run. PE_FULL only where nothing was reserved (RUN_SHOW), or too many results are outstanding. */

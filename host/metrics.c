@@ -147,7 +147,8 @@ static void write_apps(struct text *t, const struct registry *r)
 
 static const struct metric outlet_metrics[] = {
     {"pure_outlet_requests_total", "counter", "Requests made.", offsetof(struct outlet_report, requests)},
-    {"pure_outlet_stored_records_total", "counter", "Records that their receiver has said to have stored.",
+    {"pure_outlet_stored_records_total", "counter",
+     "Records that are done with: their receiver has stored them, or they are dead letters.",
      offsetof(struct outlet_report, stored)},
     {"pure_outlet_failures_total", "counter", "Tries that failed: lookups, connections, requests.",
      offsetof(struct outlet_report, failures_total)},

@@ -10,7 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
+
+#define ADDRESS_PAUSE_MS 20
+#define ADDRESS_WAIT_MS  3000
 
 static int open_io(void *context, struct io **io, char *why, size_t why_size)
 {
@@ -29,19 +33,22 @@ static int open_io(void *context, struct io **io, char *why, size_t why_size)
 static int open_resolver(void *context, struct loop *loop, struct resolver **resolver)
 {
     struct platform *platform = context;
-    assert(!platform->dns);
-    int error = dns_open(&platform->dns, loop, NULL);
-    if (error == 0)
-        *resolver = dns_resolver(platform->dns);
-    return error;
+    struct dns *dns;
+    int error = platform->dns ? dns_open_beside(&dns, loop, platform->dns) : dns_open(&dns, loop, NULL);
+    if (error < 0)
+        return error;
+    if (!platform->dns)
+        platform->dns = dns;
+    *resolver = dns_resolver(dns);
+    return 0;
 }
 
 static void close_resolver(void *context, struct resolver *resolver)
 {
     struct platform *platform = context;
-    (void)resolver;
-    dns_dispose(platform->dns);
-    platform->dns = NULL;
+    if (dns_of(resolver) == platform->dns)
+        platform->dns = NULL;
+    dns_dispose(dns_of(resolver));
 }
 
 static int load_module(void *context, const char *path, const struct pure_app **app, void **handle, char *why,
@@ -61,6 +68,36 @@ static void fill_random(void *context, void *bytes, size_t size)
 {
     (void)context;
     randombytes_buf(bytes, size);
+}
+
+/* A process that was killed with operations in flight on its ring leaves its sockets to the kernel, which
+ * closes them a little after its parent has seen it end; on a busy machine, a supervisor starts the next one
+ * sooner. */
+static bool await_address(void *context, unsigned tries)
+{
+    (void)context;
+    const struct timespec pause = {.tv_nsec = ADDRESS_PAUSE_MS * 1000000L};
+    if (tries > ADDRESS_WAIT_MS / ADDRESS_PAUSE_MS)
+        return false;
+    nanosleep(&pause, NULL);
+    return true;
+}
+
+/* Linux has a nice value for each thread (setpriority(2), under "C library/kernel differences"), and raising
+ * it needs no privilege. It counts as a weight, 1.25 times less a step (sched(7), "The nice value and group
+ * scheduling"), also where it sets nothing against other processes: autogroups and control groups share the
+ * processors among themselves first, and this process's threads are in one of each. */
+#define LIGHT_STEPS 5 /* 1.25^5 is about 3 */
+
+static int lighten(void *context)
+{
+    (void)context;
+    id_t thread = (id_t)gettid();
+    errno = 0;
+    int nice_value = getpriority(PRIO_PROCESS, thread);
+    if (nice_value == -1 && errno != 0)
+        return -errno;
+    return setpriority(PRIO_PROCESS, thread, nice_value + LIGHT_STEPS) < 0 ? -errno : 0;
 }
 
 static int open_standard_descriptors(void)
@@ -111,6 +148,8 @@ void platform_options(struct platform *platform, struct host_options *options)
         .unload_module = unload_module,
         .fill_random = fill_random,
         .guards = true,
+        .await_address = await_address,
+        .lighten = lighten,
         .descriptors = descriptor_limit(),
         .log_fd = STDERR_FILENO,
         .log_for_people = getenv("JOURNAL_STREAM") == NULL, /* systemd.exec(5) */

@@ -7,8 +7,9 @@
 struct dns;
 
 struct platform {
-    bool probed;     /* io_uring is there, and may be used */
-    struct dns *dns; /* of the sending loop, while it is open; a host has at most one (config.h: loops) */
+    bool probed; /* io_uring is there, and may be used */
+    struct dns
+        *dns; /* of the first sending loop, while it is open; the others' share its cache and helpers */
 };
 
 /* First thing in a process, before a descriptor is opened: whichever of 0 to 2 is closed becomes /dev/null,

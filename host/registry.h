@@ -71,7 +71,7 @@ static inline uint64_t registry_app_held(struct registry_app *app)
 }
 
 struct registry_loop {
-    const char *name; /* the thread's: pure-front, pure-own-0, pure-send-0 … */
+    const char *name; /* the thread's: pure-front, pure-own-0, pure-send, pure-send-2 … */
     struct loop *loop;
     struct log *log;
 };

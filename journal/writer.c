@@ -104,23 +104,20 @@ static void tell_durable(struct journal_writer *w, unsigned which)
         m->durable(m);
 }
 
-static void tell_failed(struct journal_writer *w)
-{
-    for (unsigned which = 0; which < 2; which++) {
-        struct journal_member *m;
-        while ((m = take_member(w, which))) {
-            if (m->told)
-                continue;
-            m->told = true;
-            m->failed(m, w->failure);
-        }
-    }
-}
-
 static void give_up_members(struct journal_writer *w, unsigned which)
 {
     while (take_member(w, which))
         ;
+}
+
+static void tell_failed(struct journal_writer *w)
+{
+    give_up_members(w, 0);
+    give_up_members(w, 1);
+    for (struct journal_member *m = w->entered; m; m = m->next_entered) {
+        m->told = true;
+        m->failed(m, w->failure);
+    }
 }
 
 /* Whoever finds no room after all waits again, in a new list. */
@@ -136,30 +133,10 @@ static void tell_waiters(struct journal_writer *w)
     }
 }
 
-void journal_leave(struct journal_writer *w, struct journal_member *member)
+void journal_enter(struct journal_writer *w, struct journal_member *member)
 {
-    for (unsigned which = 0; which < 2; which++) {
-        if (!member->joined[which])
-            continue;
-        struct journal_member **at = &w->members[which];
-        while (*at != member)
-            at = &(*at)->next[which];
-        *at = member->next[which];
-        if (!*at)
-            w->members_end[which] = at;
-        member->joined[which] = false;
-    }
-}
-
-void journal_unwait(struct journal_writer *w, struct journal_waiter *waiter)
-{
-    if (!waiter->waiting)
-        return;
-    struct journal_waiter **at = &w->waiters;
-    while (*at != waiter)
-        at = &(*at)->next;
-    *at = waiter->next;
-    waiter->waiting = false;
+    member->next_entered = w->entered;
+    w->entered = member;
 }
 
 void writer_fail(struct journal_writer *w, int error)
@@ -522,10 +499,8 @@ static bool run(struct task *task, uint64_t now_ns)
         return false;
     if (!w->failure && !w->writing && is_due(w, now_ns))
         hand_over(w, now_ns);
-    if (w->failure) {
-        tell_failed(w);
+    if (w->failure)
         frame_buffer_clear(journal_frames(w), 0);
-    }
     if (w->stopping) {
         go_on_stopping(w);
     } else if (!w->failure) {

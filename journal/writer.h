@@ -60,6 +60,7 @@ struct journal_writer;
 struct journal_member {
     struct journal_member *next[2]; /* in the batches' lists, by the parity of their number */
     bool joined[2];
+    struct journal_member *next_entered;
     bool told; /* that the store has failed */
     /* Its batch is handed over: the frames in it lie behind `offset` of the segment. What fills from now on
      * is the next batch. Also of a batch without frames (segment 0). */
@@ -112,6 +113,7 @@ struct journal_writer {
     struct timer due;   /* of the batch that fills */
     struct timer retry; /* to make a segment, or to repeat a write */
     struct frame_buffer buffers[2];
+    struct journal_member *entered; /* all of them */
     struct journal_member *members[2], **members_end[2];
     uint64_t batch;  /* number of the one that fills; its buffer and members are [batch % 2] */
     uint64_t due_ns; /* when it is to be handed over; NEVER: nobody waits for it */
@@ -172,9 +174,9 @@ bool journal_reserve(struct journal_writer *w, size_t bytes);
 /* Something was released: looks for segments to remove. */
 void journal_released(struct journal_writer *w);
 
-/* For those that go before the writer does: they hear nothing any more. What they added stays. */
-void journal_leave(struct journal_writer *w, struct journal_member *member);
-void journal_unwait(struct journal_writer *w, struct journal_waiter *waiter);
+/* Once, before it joins or waits for room: it hears it if the store fails, whether it has joined a batch then
+ * or not. It outlives the writer's last step. */
+void journal_enter(struct journal_writer *w, struct journal_member *member);
 
 /* On the loop: hands over what there is, seals the segment, closes it, unlinks the next one. Nothing may be
  * added any more but in `durable`. What cannot be written now is given up: its members hear nothing. */

@@ -73,6 +73,7 @@ int link_receiver_init(struct link_receiver *r, const struct link_receiver_optio
 {
     *r = (struct link_receiver){.peer_limit = options->peers,
                                 .limits = options->limits,
+                                .without_quotas = options->without_quotas,
                                 .consumer = *consumer,
                                 .unknown = options->unknown,
                                 .unknown_context = options->unknown_context,
@@ -268,7 +269,7 @@ static bool within_quota(const struct link_receiver *r, struct link_quota *quota
 {
     if (quota->round != r->round)
         *quota = (struct link_quota){.round = r->round};
-    return quota->used + size + LINK_QUOTA_BASE <= LINK_QUOTA;
+    return quota->used + size + LINK_QUOTA_BASE <= LINK_QUOTA || r->without_quotas;
 }
 
 static void use_quota(struct link_quota *quota, size_t size)

@@ -73,6 +73,7 @@ struct link_receiver_options {
     uint8_t ciphers;            /* cipher_hardware(), or less; 0: ChaCha20-Poly1305 alone */
     uint32_t peers;             /* the most */
     struct inlet_limits limits; /* of each peer */
+    bool without_quotas;        /* for experiments: everything is opened */
     /* An unknown key tried: see responder_events. */
     void (*unknown)(void *context, const uint8_t key[LINK_KEY_BYTES], uint64_t times);
     void *unknown_context;
@@ -82,6 +83,7 @@ struct link_receiver {
     struct responder responder;
     struct link_peer **peers; /* by the responder's number; NULL: not let in */
     uint32_t peer_limit;
+    bool without_quotas;
     struct inlet_limits limits;
     struct link_consumer consumer;
     void (*unknown)(void *context, const uint8_t key[LINK_KEY_BYTES], uint64_t times);

@@ -1,4 +1,5 @@
-/* The resolver (core/resolver.h) of the product: a cache, and lookups on helper threads, one a thread.
+/* The resolver (core/resolver.h) of the product: a cache, and lookups on helper threads, one a thread. Loops
+ * may share both: each has a `struct dns` of its own.
  *
  * A name in DNS is asked for by c-ares, which reads resolv.conf and /etc/hosts each time and knows times to
  * live; what that does not find, and what DNS has no say in, by getaddrinfo (dns_find). An answer is kept for
@@ -16,7 +17,10 @@
  *     exit.
  *   - Memory: a table of DNS_NAMES names, made at the start. What it cannot take ends with PE_NAME_BUSY.
  *
- * All but the lookup itself happens on the loop's thread; `done` is never called from inside lookup. */
+ *   - What one loop has had looked up the others that share it know, too; all limits are of all together. A
+ *     loop waits for another for microseconds at most (the lock of the table).
+ *
+ * `done` is called on the loop's thread that asked, never from inside lookup. */
 #ifndef PURE_URING_DNS_H
 #define PURE_URING_DNS_H
 
@@ -48,12 +52,16 @@ struct dns;
 /* `lookup` NULL: dns_find. Takes a task and a timer of the loop. 0 or a negative code. */
 int dns_open(struct dns **dns, struct loop *loop, dns_lookup *lookup);
 
-/* Forgets all requests without a word. On the loop's thread, or after its end. */
+/* For another loop: shares the cache and the helpers of `other`, which may be disposed of before it. */
+int dns_open_beside(struct dns **dns, struct loop *loop, struct dns *other);
+
+/* Forgets all requests of this loop without a word. On the loop's thread, or after its end. */
 void dns_dispose(struct dns *dns);
 
 struct resolver *dns_resolver(struct dns *dns);
+struct dns *dns_of(struct resolver *resolver);
 
-/* Helper threads with a lookup now; on the loop's thread. For status and tests. */
+/* Helper threads with a lookup now, for all loops that share them. For status and tests. */
 unsigned dns_threads(const struct dns *dns);
 
 /* By c-ares if DNS may know the name, else or if that finds nothing by getaddrinfo, which decides. */

@@ -9,13 +9,7 @@
 #     clients ──→ feeder ──→ beside                 goes on whatever the rogue does
 set -u
 variant=${1:?the variant}
-build=$PWD/build/$variant
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 suite=apps
-prefix=
-patience=3
-base_port=$((20000 + RANDOM % 10000))
 # shellcheck source=tests/live/lib.sh
 . tests/live/lib.sh
 

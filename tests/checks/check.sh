@@ -140,7 +140,6 @@ run_rows() {
     check_rows "replies" build/tests/replies $splits tests/vectors/replies.jsonl
     check_rows "requests" build/tests/requests $splits tests/vectors/requests.jsonl
     [ "$mode" = full ] || return
-    check_rows "replies over loopback" build/tests/replies --live tests/vectors/replies.jsonl
     check "build runners asan" $make VARIANT=asan build/asan/runners/replies build/asan/runners/requests || return
     check_rows "replies asan" build/asan/runners/replies tests/vectors/replies.jsonl
     check_rows "requests asan" build/asan/runners/requests tests/vectors/requests.jsonl
@@ -154,18 +153,54 @@ programs_of() {
     done
 }
 
-build_and_run() {
-    check "build $1" $make VARIANT="$1" all live $(programs_of "$1") || return
-    run_tests "$1"
-    check "$1: the process" tests/checks/process.sh "$1"
-    check "$1: the front by TLS" tests/checks/https.sh "$1"
-}
-
 # Several processes and the real kernel.
 between_processes() {
     check_promises "$1" "links between processes" tests/checks/links.sh "$1"
     check_promises "$1" "wires between processes" tests/checks/wires.sh "$1"
     [ "$1" = tsan ] || check_promises "$1" "faults over loopback" tests/checks/faults.sh "$1"
+}
+
+# What waits more than it computes.
+live_checks() {
+    check "$1: the process" tests/checks/process.sh "$1"
+    check "$1: the front by TLS" tests/checks/https.sh "$1"
+    case $mode-$1 in
+    fast-* | full-asan | full-tsan) return ;;
+    esac
+    between_processes "$1"
+    [ "$1" = release ] || return
+    check_promises release "webhooks are verified" tests/checks/webhooks.sh release
+    check_promises release "apps that misbehave" tests/checks/apps.sh release
+    KILLS=20 check_promises release "hosts are killed" tests/checks/crash.sh release kills
+    check_rows "replies over loopback" build/tests/replies --live tests/vectors/replies.jsonl
+}
+
+# beside COMMAND…: checks that run while others do, until `join`, which shows them and adds their counts.
+beside() {
+    (
+        passed=0 failed=0 skipped=0
+        "$@"
+        echo "$passed $failed $skipped" >"$logs/beside.counts"
+    ) >"$logs/beside.out" 2>&1 &
+    beside_pid=$!
+}
+
+join() {
+    local p=0 f=1 s=0
+    wait "$beside_pid"
+    cat "$logs/beside.out"
+    read -r p f s <"$logs/beside.counts"
+    rm -f "$logs/beside.counts"
+    passed=$((passed + p))
+    failed=$((failed + f))
+    skipped=$((skipped + s))
+}
+
+build_and_run() {
+    check "build $1" $make VARIANT="$1" all live $(programs_of "$1") || return
+    beside live_checks "$1"
+    run_tests "$1"
+    join
 }
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-strict_string_checks=1}
@@ -182,22 +217,23 @@ finish() {
 if [ "$mode" = sanitizers ]; then
     for variant in asan tsan; do
         build_and_run "$variant"
-        between_processes "$variant"
     done
     finish
 fi
 check "includes: self-test" tests/checks/includes.sh --self-test
 check "includes" tests/checks/includes.sh
 check "format" formatted
-build_and_run release
-run_rows
-check "documentation" tests/checks/docs.sh
+runners=
+[ "$mode" = full ] && runners=runners
+if check "build release" $make VARIANT=release all live $runners $(programs_of release); then
+    beside live_checks release
+    run_tests release
+    run_rows
+    check "documentation" tests/checks/docs.sh
+    [ "$mode" = full ] && check "build experiments" $make VARIANT=release bench-programs
+    join
+fi
 if [ "$mode" = full ]; then
-    between_processes release
-    check_promises release "apps that misbehave" tests/checks/apps.sh release
-    check_promises release "webhooks are verified" tests/checks/webhooks.sh release
-    KILLS=20 check_promises release "hosts are killed" tests/checks/crash.sh release kills
-    check "build experiments" $make VARIANT=release bench-programs
     build_and_run asan
     build_and_run tsan
     check "build fuzzers (clang)" $make VARIANT=fuzz fuzzers &&

@@ -14,27 +14,16 @@
 # KILLS, SEED, BACKLOG_MIB come from the environment. It runs in a mount namespace of its own.
 set -u
 variant=${1:?the variant}
-build=$PWD/build/$variant
 KILLS=${KILLS:-1000}
 SEED=${SEED:-$((RANDOM * 32768 + RANDOM))}
 BACKLOG_MIB=${BACKLOG_MIB:-2048}
-
-if [ -z "${CRASH_INSIDE:-}" ]; then
-    for how in -m -Urm; do
-        unshare $how true 2>/dev/null && CRASH_INSIDE=1 exec unshare $how "$0" "$@"
-    done
-    CRASH_INSIDE=0
-fi
-shift
-
-work=$build/crash
+work=$PWD/build/$variant/crash
 mkdir -p "$work"
 suite=crash
-prefix=
-patience=3
-base_port=$((20000 + RANDOM % 10000))
+namespaces=m
 # shellcheck source=tests/live/lib.sh
 . tests/live/lib.sh
+shift
 
 # --- what parts need ---
 

@@ -6,17 +6,7 @@
 #     curl ──→ A: relay r0, r1, … ── a wire each ──→ build/VARIANT/live/faults: a port each
 set -u
 variant=${1:?the variant}
-build=$PWD/build/$variant
-work=$(mktemp -d)
 suite=faults
-trap 'kill $(jobs -pr) 2>/dev/null; wait; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-prefix=
-patience=3
-base_port=$((20000 + RANDOM % 10000))
-if [ "$variant" = tsan ] && setarch -R true 2>/dev/null; then
-    prefix="setarch -R"
-fi
 # shellcheck source=tests/live/lib.sh
 . tests/live/lib.sh
 

@@ -17,35 +17,14 @@
 # (tests/live/preload.c). For io_uring's own, tests/unit has the simulated back end.
 set -u
 variant=${1:?the variant}
-build=$PWD/build/$variant
-
-if [ -z "${LINKS_INSIDE:-}" ]; then
-    for how in -mn -Urmn; do
-        if unshare $how sh -c 'mount --bind /etc/hosts /etc/hosts && "$0/live/device" lo up' "$build" 2>/dev/null; then
-            LINKS_INSIDE=1 exec unshare $how "$0" "$@"
-        fi
-    done
-    LINKS_INSIDE=0
-fi
-shift
-
-work=$(mktemp -d)
 suite=links
-trap 'kill $(jobs -pr) 2>/dev/null; wait; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-prefix=
-patience=3
-base_port=$((20000 + RANDOM % 10000))
-[ "$variant" = release ] || patience=6
-if [ "$variant" = tsan ] && setarch -R true 2>/dev/null; then
-    prefix="setarch -R"
-fi
+namespaces=mn
 # shellcheck source=tests/live/lib.sh
 . tests/live/lib.sh
-[ "$LINKS_INSIDE" = 1 ] && "$build/live/device" lo up
+shift
 
 needs_namespaces() {
-    [ "$LINKS_INSIDE" = 1 ] || skipped "no network and mount namespaces may be made here"
+    [ "$inside_namespaces" = 1 ] || skipped "no network and mount namespaces may be made here"
 }
 
 # --- a process ends, and begins again ---

@@ -187,6 +187,22 @@ for signal in HUP TERM; do
     [ $status -eq 0 ] || die "exit status $status of a host that was told to stop at once"
 done
 
+# an address that is still in use, as that of a process just killed may be: whoever starts waits for it a while, and says so if
+# that was for nothing
+$prefix "$host" run -c "$work/small.conf" >"$work/log" 2>&1 &
+pid=$!
+await
+$prefix "$host" run -c "$work/small.conf" >"$work/second" 2>&1 && die "two hosts listen at one address"
+grep -q 'Address already in use: another program' "$work/second" || die "what is in use is not named: $(cat "$work/second")"
+$prefix "$host" run -c "$work/small.conf" >"$work/log" 2>&1 &
+next=$!
+sleep 0.3
+stop 0
+pid=$next
+await
+grep -q 'is ready on' "$work/log" || die "the host did not wait for its address"
+stop 0
+
 # an app that does not return from a call: the process ends in time all the same, and says where it stood
 cat >"$work/stuck.c" <<'EOF2'
 #include "host/app.h"

@@ -8,18 +8,8 @@
 # skipped: nothing else of the project needs them.
 set -u
 variant=${1:?the variant}
-build=$PWD/build/$variant
 receiver=$PWD/tests/live/webhooks.js
-work=$(mktemp -d)
 suite=webhooks
-trap 'kill $(jobs -pr) 2>/dev/null; wait; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-prefix=
-patience=3
-base_port=$((20000 + RANDOM % 10000))
-if [ "$variant" = tsan ] && setarch -R true 2>/dev/null; then
-    prefix="setarch -R"
-fi
 # shellcheck source=tests/live/lib.sh
 . tests/live/lib.sh
 

@@ -11,34 +11,13 @@
 # they are skipped.
 set -u
 variant=${1:?the variant}
-build=$PWD/build/$variant
-
-if [ -z "${WIRES_INSIDE:-}" ]; then
-    for how in -mn -Urmn; do
-        if unshare $how sh -c 'mount --bind /etc/hosts /etc/hosts && "$0/live/device" lo up' "$build" 2>/dev/null; then
-            WIRES_INSIDE=1 exec unshare $how "$0" "$@"
-        fi
-    done
-    WIRES_INSIDE=0
-fi
-shift
-
-work=$(mktemp -d)
 suite=wires
-trap 'kill $(jobs -pr) 2>/dev/null; wait; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-prefix=
-patience=3
-base_port=$((20000 + RANDOM % 10000))
-[ "$variant" = release ] || patience=6
-if [ "$variant" = tsan ] && setarch -R true 2>/dev/null; then
-    prefix="setarch -R"
-fi
+namespaces=mn
 # shellcheck source=tests/live/lib.sh
 . tests/live/lib.sh
+shift
 # shellcheck source=tests/live/certificates.sh
 . tests/live/certificates.sh
-[ "$WIRES_INSIDE" = 1 ] && "$build/live/device" lo up
 
 # --- what wires lead to ---
 
@@ -343,7 +322,7 @@ many() {
 # --- a network between two namespaces ---
 
 needs_namespaces() {
-    [ "$WIRES_INSIDE" = 1 ] || skipped "no network and mount namespaces may be made here"
+    [ "$inside_namespaces" = 1 ] || skipped "no network and mount namespaces may be made here"
 }
 
 # Two networks, A's with 10.99.0.1 on `near`, and B's with 10.99.0.2 on `far`. On B's side nobody has 10.99.0.9, and

@@ -8,8 +8,38 @@
 #     within S COMMAND…                           waits for a condition; every wait is bounded
 #     expect TEXT COMMAND…                        prints "ok" or "FAILED"; a scenario ends with what failed
 #
-# Set by whoever sources it: suite (its name in results), variant, build (its directory), work (a directory), base_port,
-# patience (how many times longer than in the release variant things may take), prefix (before each host's command line).
+# Whoever sources it has set: suite (its name in results), variant; if it wants to be in namespaces of its own: namespaces, as
+# unshare's letters (m, or mn; `inside_namespaces` then says whether it is: 1 or 0); if its files are to stay: work, a directory. It sets:
+# build (the variant's directory), work, base_port, patience (how many times longer than on a quiet machine things may
+# take), prefix (before each host's command line).
+
+build=$PWD/build/$variant
+inside_namespaces=${INSIDE_NAMESPACES:-}
+unset INSIDE_NAMESPACES
+if [ -n "${namespaces:-}" ] && [ -z "$inside_namespaces" ]; then
+    for how in "-$namespaces" "-Ur$namespaces"; do
+        # shellcheck disable=SC2016
+        if unshare "$how" sh -c 'mount --bind /etc/hosts /etc/hosts && { [ "$0" = m ] || "$1/live/device" lo up; }' \
+            "$namespaces" "$build" 2>/dev/null; then
+            INSIDE_NAMESPACES=1 exec unshare "$how" "$0" "$@"
+        fi
+    done
+    inside_namespaces=0
+fi
+[ "$inside_namespaces${namespaces:-}" = 1mn ] && "$build/live/device" lo up
+
+if [ -z "${work:-}" ]; then
+    work=$(mktemp -d)
+    trap 'kill $(jobs -pr) 2>/dev/null; wait; rm -rf "$work"' EXIT
+    trap 'exit 1' INT TERM
+fi
+base_port=$((20000 + RANDOM % 10000))
+patience=3
+[ "$variant" = release ] || patience=6
+prefix=
+if [ "$variant" = tsan ] && setarch -R true 2>/dev/null; then
+    prefix="setarch -R"
+fi
 
 # --- time ---
 

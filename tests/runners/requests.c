@@ -124,7 +124,7 @@ static bool waits(const struct front *front)
         const struct client *c = &front->clients[i];
         if (!c->used || c->closing)
             continue;
-        for (uint32_t at = 0; at < c->kept_size; at++)
+        for (uint32_t at = c->kept_at; at < c->kept_size; at++)
             if (c->kept[at] != '\r' && c->kept[at] != '\n')
                 return true;
         if (c->reading == READING_BODY)

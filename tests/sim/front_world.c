@@ -166,7 +166,8 @@ static void open_world(struct front_world *w, uint64_t seed, const struct config
                                     .loop_count = 1,
                                     .loops = w->loops};
     char why[200];
-    const struct front_options options = {&w->registry, w->https, &w->loop, &w->log};
+    const struct front_options options = {
+        .registry = &w->registry, .https = w->https, .loop = &w->loop, .log = &w->log};
     must(front_init(&w->front, &options, why, sizeof why));
     sim_add_loop(w->sim, &w->loop);
     sim_add_loop(w->sim, &w->owner_loop);

@@ -201,7 +201,7 @@ static inline void put_in(struct inbox *inbox, enum run_kind kind, const char *c
                       .key = span_text(key),
                       .bytes = span_of(bytes, frame(bytes, records))};
     memset(run.epoch, put_with_epoch, sizeof run.epoch);
-    assert_int_equal(inbox_reserve(inbox, run.bytes.size), 0);
+    assert_int_equal(inbox_reserve(inbox, run.bytes.size, 0), 0);
     assert_int_equal(inbox_put(inbox, &run), 0);
     inbox_release(inbox, run.bytes.size);
     inbox_push(inbox);

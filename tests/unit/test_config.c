@@ -80,12 +80,13 @@ static void every_key_reaches_its_field(void **state)
                                    "store = data/journal\n"
                                    "segment = 1M\n"
                                    "owners = 3\n"
-                                   "loops = 1\n"
+                                   "loops = 3\n"
                                    "connections = 7\n"
                                    "max_body = 2K\n"
                                    "body_memory = 3M\n"
                                    "request_timeout = 250ms\n"
                                    "idle_timeout = 2h\n"
+                                   "without = share, quotas\n"
                                    "[app a]\n"
                                    "module = /lib/a.so\n"
                                    "arg = step=1\n"
@@ -125,10 +126,13 @@ static void every_key_reaches_its_field(void **state)
     assert_string_equal(config.store_path, "dir/data/journal");
     assert_int_equal(config.segment_bytes, 1 << 20);
     assert_int_equal(config.owners, 3);
+    assert_int_equal(config.loops, 3);
     assert_int_equal(config.connections, 7);
     assert_int_equal(config.max_body, 2048);
     assert_int_equal(config.body_memory, 3 << 20);
     assert_true(config.request_ns == 250 * NS_PER_MS && config.idle_ns == 7200 * NS_PER_S);
+    assert_true(config.without.share && config.without.quotas);
+    assert_true(!config.without.early && !config.without.feedback);
     assert_int_equal(config.app_count, 1);
     assert_string_equal(config.apps[0].name, "a");
     assert_string_equal(config.apps[0].module, "/lib/a.so");
@@ -141,10 +145,10 @@ static void every_key_reaches_its_field(void **state)
     assert_true(config.apps[0].turn_limit_ns == 120 * NS_PER_S);
     assert_true(config.apps[0].memory_bytes == UINT64_C(1) << 30);
     assert_string_equal(config.apps[0].disk_key, "durability");
-    assert_int_equal(config.apps[0].disk_line, 18);
+    assert_int_equal(config.apps[0].disk_line, 19);
     assert_int_equal(config.output_count, 3);
     const struct config_output *wire = &config.outputs[0], *inner = &config.outputs[2];
-    assert_int_equal(wire->line, 23);
+    assert_int_equal(wire->line, 24);
     assert_string_equal(wire->app, "a");
     assert_string_equal(wire->output, "w");
     assert_int_equal(wire->kind, OUTPUT_WIRE);
@@ -155,7 +159,7 @@ static void every_key_reaches_its_field(void **state)
     assert_int_equal(wire->attempts, 5);
     assert_int_equal(wire->dead, 1000000);
     assert_string_equal(wire->disk_key, "backlog");
-    assert_int_equal(wire->disk_line, 27);
+    assert_int_equal(wire->disk_line, 28);
     assert_string_equal(wire->url_text, "http://h:8080/x");
     assert_int_equal(wire->url.port, 8080);
     assert_string_equal(wire->url.target, "/x/apps/b/records");

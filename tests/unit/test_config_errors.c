@@ -66,7 +66,7 @@ static void no_error_holds_a_secret(void **state)
     "name, http, token, store, segment, owners, loops, connections, max_body, body_memory, "              \
     "request_timeout, "                                                                                   \
     "idle_timeout, link, key, link_window, https, https_certificate, https_key, https_ca, proxy, allow, " \
-    "deny, ca"
+    "deny, ca, without"
 #define OUTPUT_KEYS                                                                                         \
     "inner, wire, link, event, queue, max_record, backlog, attempts, dead, mode, app, key, mtu, token, "    \
     "content_type, batch_bytes, "                                                                           \
@@ -174,7 +174,11 @@ static const struct {
      "5: backlog = 2T: needs a size from 0 to 1T, in bytes or with K, M, G or T"},
     {OUTPUT "wire = http://h/\nattempts = -1\n", "5: attempts = -1: needs a whole number from 0 to 1000000"},
     {OUTPUT "wire = http://h/\ndead = 0\n", "5: dead = 0: needs a whole number from 1 to 1000000"},
-    {"[host]\nloops = 2\n", "2: loops = 2: this version has one sending loop: write loops = 1"},
+    {"[host]\nwithout = quotas, hurry\n",
+     "2: without = quotas, hurry: 'hurry' is unknown: known are quotas, early, feedback, share"},
+    {"[host]\nwithout = early,\n",
+     "2: without = early,: '' is unknown: known are quotas, early, feedback, share"},
+    {"[host]\nloops = 17\n", "2: loops = 17: needs a whole number from 1 to 16"},
     {"[host]\nowners = 0\n", "2: owners = 0: needs a whole number from 1 to 64"},
     {"[host]\nowners = 65\n", "2: owners = 65: needs a whole number from 1 to 64"},
     {"[host]\nowners = -1\n", "2: owners = -1: needs a whole number from 1 to 64"},

@@ -328,7 +328,7 @@ static const struct {
      "2: unknown key 'pure-host-private-key' in [host]: known are name, http, token, store, segment, owners, "
      "loops, "
      "connections, max_body, body_memory, request_timeout, idle_timeout, link, key, link_window, https, "
-     "https_certificate, https_key, https_ca, proxy, allow, deny, ca"},
+     "https_certificate, https_key, https_ca, proxy, allow, deny, ca, without"},
 };
 
 static void each_broken_file_has_its_exact_error_and_no_private_key_in_it(void **state)

@@ -6,6 +6,7 @@
 #include "tests/sim/sim.h"
 #include "tests/unit/temp_directory.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -355,6 +356,36 @@ static void a_thread_looks_every_ten_seconds_while_there_are_files(void **state)
     sim_free(sim);
 }
 
+/* A FIFO that nobody writes to hangs whoever reads it, as a file system may. */
+static void nobody_waits_for_a_look_that_hangs(void **state)
+{
+    (void)state;
+    struct sim *sim = sim_new(1);
+    struct loop loop;
+    char fifo[320];
+    snprintf(fifo, sizeof fifo, "%s/hangs.pem", directory);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_int_equal(loop_init(&loop, sim_io(sim, "10.0.0.1"), 1, 4), 0);
+    host_tls_start(&tls, &loop, &said);
+    want(fifo, &pair);
+    timers_fire(&loop.timers, loop.now_ns += HOST_TLS_LOOK_NS);
+    assert_true(tls.looking);
+    struct tls_current *current = want(ca_path, &pair);
+    SAID_NOTHING(); /* and comes back */
+    assert_null(in_force(current));
+    int writer = open(fifo, O_WRONLY); /* when the look is there */
+    assert_true(writer >= 0);
+    unlink(fifo);
+    close(writer);
+    await_look(&loop); /* the one that hung: another has begun */
+    assert_true(tls.looking);
+    await_look(&loop);
+    assert_non_null(in_force(current));
+    host_tls_stop(&tls);
+    loop_dispose(&loop);
+    sim_free(sim);
+}
+
 /* --- check --- */
 
 static unsigned check(int64_t now_s, char *text, size_t size)
@@ -456,6 +487,7 @@ int main(void)
         WITH_FILES(what_was_never_there_is_reported_once_and_not_as_in_use),
         WITH_FILES(the_end_of_the_first_certificate_in_use_is_reported),
         WITH_FILES(a_thread_looks_every_ten_seconds_while_there_are_files),
+        WITH_FILES(nobody_waits_for_a_look_that_hangs),
         WITH_FILES(check_reads_the_files_as_a_host_would),
         WITH_FILES(check_finds_signing_secrets_that_everybody_may_read),
         WITH_FILES(check_looks_at_dates),

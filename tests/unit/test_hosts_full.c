@@ -323,6 +323,26 @@ static void a_write_that_fails_suspends_and_says_so_and_goes_on_delivering(void 
     }
 }
 
+/* The store is gone for all of an owner's apps, also for one that has nothing in the journal's batches just
+ * then. */
+static void an_idle_app_hears_that_the_store_has_failed(void **state)
+{
+    (void)state;
+    hosts_world_open(&world, 1);
+    one = world_add_host(&world, "one", "10.0.0.1",
+                         "owners = 1\n[app a]\nmodule = /sim/ledger\n[app d]\nmodule = /sim/ledger\n");
+    world_add_disk(one);
+    world_start(one);
+    assert_int_equal(numbers_post(one, "d", NULL, (struct numbers){1, 1, 500}, PATIENCE_NS), 200);
+    sim_run_for(world.sim, 3 * NS_PER_S);
+    fail_writes(one);
+    assert_true(numbers_post(one, "a", NULL, (struct numbers){1, 1, 500}, PATIENCE_NS) >= 500);
+    assert_true(atomic_load(&world_app(one, "a")->report.condition) == APP_SUSPENDED);
+    assert_true(atomic_load(&world_app(one, "d")->report.condition) == APP_SUSPENDED);
+    assert_int_equal(numbers_post(one, "d", NULL, (struct numbers){2, 1, 500}, NS_PER_S), 503);
+    hosts_world_close(&world);
+}
+
 /* The receiver's disk fails: what it has not stored comes again after its restart. */
 static void a_receiver_whose_disk_fails_gets_it_again(void **state)
 {
@@ -380,6 +400,7 @@ int main(void)
         cmocka_unit_test(a_stop_with_a_full_disk_ends_in_time),
         cmocka_unit_test(a_read_only_disk_delivers_and_loses_nothing),
         cmocka_unit_test(a_write_that_fails_suspends_and_says_so_and_goes_on_delivering),
+        cmocka_unit_test(an_idle_app_hears_that_the_store_has_failed),
         cmocka_unit_test(a_receiver_whose_disk_fails_gets_it_again),
         cmocka_unit_test(reads_that_fail_for_a_while_lose_nothing),
     };

@@ -198,37 +198,37 @@ static void it_refuses_above_three_quarters_until_below_one(void **state)
     while (record_queue_held(&inbox->runs) <= CAPACITY / 4)
         assert_int_equal(inbox_put(inbox, &small), 0);
     uint64_t held = record_queue_held(&inbox->runs);
-    assert_int_equal(inbox_reserve(inbox, CAPACITY / 2 + CAPACITY / 4 - held), 0); /* exactly 75 % */
-    assert_int_equal(inbox_reserve(inbox, 1), PE_FULL);
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 2 + CAPACITY / 4 - held, 0), 0); /* exactly 75 % */
+    assert_int_equal(inbox_reserve(inbox, 1, 0), PE_FULL);
     inbox_release(inbox, inbox->reserved);
-    assert_int_equal(inbox_reserve(inbox, 1), PE_FULL); /* over 25 % are held */
+    assert_int_equal(inbox_reserve(inbox, 1, 0), PE_FULL); /* over 25 % are held */
     inbox_push(inbox);
     answer_all(inbox);
-    assert_int_equal(inbox_reserve(inbox, 1), 0);
+    assert_int_equal(inbox_reserve(inbox, 1, 0), 0);
 }
 
 static void what_is_announced_has_half_of_it_and_the_rest_comes_in_by_itself(void **state)
 {
     struct inbox *inbox = &((struct fixture *)*state)->inbox;
     uint64_t reserved;
-    assert_int_equal(inbox_announce(inbox, CAPACITY / 2, &reserved), 0);
+    assert_int_equal(inbox_announce(inbox, CAPACITY / 2, 0, &reserved), 0);
     assert_int_equal(reserved, CAPACITY / 2);
-    assert_int_equal(inbox_announce(inbox, 1, &reserved), 0);
+    assert_int_equal(inbox_announce(inbox, 1, 0, &reserved), 0);
     assert_int_equal(reserved, 0);
-    assert_int_equal(inbox_reserve(inbox, CAPACITY / 4), 0);
-    assert_int_equal(inbox_announce(inbox, 1, &reserved), PE_FULL);
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 4, 0), 0);
+    assert_int_equal(inbox_announce(inbox, 1, 0, &reserved), PE_FULL);
     assert_int_equal(reserved, 0);
     inbox_release(inbox, CAPACITY / 4);
-    assert_int_equal(inbox_reserve(inbox, 1), 0); /* it is not what is reserved that it waits for */
-    assert_int_equal(inbox_announce(inbox, CAPACITY / 2 + 1, &reserved), PE_TOO_LARGE);
+    assert_int_equal(inbox_reserve(inbox, 1, 0), 0); /* it is not what is reserved that it waits for */
+    assert_int_equal(inbox_announce(inbox, CAPACITY / 2 + 1, 0, &reserved), PE_TOO_LARGE);
 }
 
 static void a_body_over_half_of_it_is_too_large_and_half_always_comes_in(void **state)
 {
     struct inbox *inbox = &((struct fixture *)*state)->inbox;
-    assert_int_equal(inbox_reserve(inbox, CAPACITY / 2 + 1), PE_TOO_LARGE);
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 2 + 1, 0), PE_TOO_LARGE);
     assert_false(inbox->refusing);
-    assert_int_equal(inbox_reserve(inbox, CAPACITY / 2), 0);
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 2, 0), 0);
     inbox_release(inbox, CAPACITY / 2);
 }
 
@@ -239,10 +239,10 @@ static void what_is_held_counts_against_admission_until_the_owner_frees_it(void 
     struct run run = an_event(data, sizeof data);
     assert_int_equal(inbox_put(inbox, &run), 0);
     inbox_push(inbox);
-    assert_int_equal(inbox_reserve(inbox, CAPACITY / 4), PE_FULL);
-    assert_int_equal(inbox_reserve(inbox, 1), PE_FULL);
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 4, 0), PE_FULL);
+    assert_int_equal(inbox_reserve(inbox, 1, 0), PE_FULL);
     answer_all(inbox);
-    assert_int_equal(inbox_reserve(inbox, CAPACITY / 4), 0);
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 4, 0), 0);
 }
 
 static void what_was_reserved_can_be_put_with_the_longest_head(void **state)
@@ -254,7 +254,7 @@ static void what_was_reserved_can_be_put_with_the_longest_head(void **state)
     run.source = span_of(strings, SOURCE_NAME_MAX);
     run.identity = span_of(strings, SOURCE_NAME_MAX);
     unsigned reserved = 0, put = 0;
-    while (inbox_reserve(inbox, inbox_cost(sizeof data)) == 0)
+    while (inbox_reserve(inbox, inbox_cost(sizeof data), 0) == 0)
         reserved++;
     assert_true(reserved > 20);
     for (; put < reserved; put++) {
@@ -270,8 +270,8 @@ static void a_show_takes_no_reserved_room(void **state)
     struct inbox *inbox = &((struct fixture *)*state)->inbox;
     static char data[CAPACITY / 4 - 70];
     struct run run = an_event(data, sizeof data), show = {.kind = RUN_SHOW};
-    assert_int_equal(inbox_reserve(inbox, CAPACITY / 2), 0);
-    assert_int_equal(inbox_reserve(inbox, CAPACITY / 4), 0);
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 2, 0), 0);
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 4, 0), 0);
     assert_int_equal(inbox_put(inbox, &run),
                      0); /* fewer bytes than a show needs are neither reserved nor held */
     assert_int_equal(inbox_put(inbox, &show), PE_FULL);

@@ -184,39 +184,6 @@ static void members_may_add_frames_when_they_hear_that_theirs_are_durable(void *
     world_close(&w);
 }
 
-static void whoever_leaves_hears_nothing_and_its_frames_stay(void **state)
-{
-    (void)state;
-    struct writer_world w;
-    world_open(&w, 1, 0);
-    world_run_ready(&w);
-    for (unsigned i = 0; i < 3; i++)
-        world_commit(&w.apps[i], 10, 0);
-    assert_int_equal(sim_run_until(w.sim, is_writing, &w), SIM_DONE);
-    for (unsigned i = 0; i < 3; i++)
-        world_commit(&w.apps[i], 10, 0);
-    journal_leave(&w.writer, &w.apps[2].member);
-    journal_leave(&w.writer, &w.apps[0].member);
-    world_commit(&w.apps[3], JOURNAL_BATCH_BYTES, 0);
-    for (unsigned i = 4; i < 7; i++)
-        assert_false(journal_room(&w.writer, &w.apps[i].waiter));
-    journal_unwait(&w.writer, &w.apps[5].waiter);
-    world_run(&w, 100 * NS_PER_MS);
-    assert_int_equal(w.apps[0].durable, 0);
-    assert_int_equal(w.apps[1].durable, 2);
-    assert_int_equal(w.apps[2].durable, 0);
-    assert_int_equal(w.apps[3].durable, 1);
-    assert_int_equal(w.apps[4].told_room, 1);
-    assert_int_equal(w.apps[5].told_room, 0);
-    assert_int_equal(w.apps[6].told_room, 1);
-    world_stop(&w);
-    world_check_store(&w);
-    assert_int_equal(w.apps[0].replayed, 2);
-    assert_int_equal(w.apps[2].replayed, 2);
-    store_close(&w.store);
-    sim_free(w.sim);
-}
-
 static void no_memory_is_allocated_for_a_batch_once_it_is_warm(void **state)
 {
     (void)state;
@@ -507,7 +474,6 @@ int main(void)
         cmocka_unit_test(behind_a_write_a_batch_without_frames_is_durable_with_it),
         cmocka_unit_test(turns_of_those_who_heard_share_the_next_write),
         cmocka_unit_test(members_may_add_frames_when_they_hear_that_theirs_are_durable),
-        cmocka_unit_test(whoever_leaves_hears_nothing_and_its_frames_stay),
         cmocka_unit_test(no_memory_is_allocated_for_a_batch_once_it_is_warm),
         cmocka_unit_test(headers_name_the_seals_of_the_segments_before),
         cmocka_unit_test(segments_follow_each_other_and_have_seals),

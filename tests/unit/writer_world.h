@@ -224,6 +224,8 @@ static void world_start(struct writer_world *w)
                                       .removing = world_removing,
                                       .context = w};
     assert_int_equal(journal_writer_init(&w->writer, &options), 0);
+    for (unsigned i = 0; i < WORLD_APPS; i++)
+        journal_enter(&w->writer, &w->apps[i].member);
 }
 
 /* `segment_bytes` 0: as the default. The disk is good and takes 20 us an operation, 1 ms a sync. */

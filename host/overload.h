@@ -1,0 +1,18 @@
+/* What keeps a host useful when more comes than it can do (docs/decisions/0012-overload.md), each of which
+ * may be left out. That is for experiments, which say what it is worth; a host that serves has them all. */
+#ifndef PURE_HOST_OVERLOAD_H
+#define PURE_HOST_OVERLOAD_H
+
+#include <stdbool.h>
+
+/* [host] without = … Fixed while a host runs. */
+struct overload_without {
+    bool quotas;   /* a visit takes all there is: a connection's requests (FRONT_VISIT), a peer's datagrams
+                      (LINK_QUOTA), the completions of a wait (io.drains) */
+    bool early;    /* a request is refused behind its body, not at its head; links are promised more credit
+                      than there is room (link/inlets.h) */
+    bool feedback; /* an inbox refuses what does not fit, and nothing else (inbox.h) */
+    bool share;    /* the network's threads weigh as much as the apps' (host.h: lighten) */
+};
+
+#endif
