@@ -1,6 +1,6 @@
 /* What the files of the host share: host.c joins it, host_outlets.c and host_wires.c what leaves it and
- * host_listen.c what comes in over links; host_run.c runs and stops it, host_reload.c changes it, host_guard.c
- * guards it against its apps' modules. Private to them. */
+ * host_listen.c what comes in over links; host_run.c runs and stops it, host_reload.c changes it,
+ * host_guard.c guards it against its apps' modules. Private to them. */
 #ifndef PURE_HOST_HOST_PRIVATE_H
 #define PURE_HOST_HOST_PRIVATE_H
 
