@@ -117,7 +117,8 @@ static void set_stuck(struct host *h, struct guard_thread *t, struct registry_ap
         return;
     if (*stuck) {
         atomic_store_explicit(&(*stuck)->report.stuck_ms, 0, memory_order_relaxed);
-        log_line(log_of(h), LOG_NOTICE, "app %s has returned", (*stuck)->name);
+        if (!registry_app_suspended(*stuck)) /* else its call was left, and the log has that */
+            log_line(log_of(h), LOG_NOTICE, "app %s has returned", (*stuck)->name);
     }
     *stuck = app;
     if (!app)
