@@ -15,6 +15,7 @@ KILLS ?= 1000
 SEED ?=
 PART ?=
 KERNEL ?=
+ONLY ?=
 V ?= 0
 
 # As many jobs as processors, unless this make is part of another.
@@ -76,6 +77,7 @@ PACKAGES_check := $(PACKAGES_build) libcmocka-dev libcjson-dev libssl-dev clang-
 PACKAGES_crash := $(PACKAGES_check) libfuse3-dev fuse3
 PACKAGES_pi := $(PACKAGES_check) crossbuild-essential-arm64 qemu-system-arm qemu-system-x86 busybox-static cpio kmod e2fsprogs xz-utils
 PACKAGES_bench := $(PACKAGES_build) wrk libenet-dev libcurl4-openssl-dev libssl-dev
+PACKAGES_budget := $(PACKAGES_bench) linux-perf valgrind python3
 PACKAGES_deb := $(PACKAGES_build) dpkg-dev
 
 # $(call install_missing,PACKAGES): asks dpkg (20 ms), and apt-get only for what is not there.
@@ -108,6 +110,8 @@ deps-pi: | deps-check
 	$(call install_missing,$(PACKAGES_pi))
 deps-bench: | deps-build
 	$(call install_missing,$(PACKAGES_bench))
+deps-budget: | deps-build
+	$(call install_missing,$(PACKAGES_budget))
 deps-deb: | deps-build
 	$(call install_missing,$(PACKAGES_deb))
 
@@ -239,10 +243,10 @@ check-crash: deps-crash
 	@$(MAKE) all live $(B)/live/lossyfs
 	@KILLS=$(KILLS) SEED=$(SEED) tests/checks/crash.sh $(VARIANT) $(PART)
 
-# The tests on emulated machines with other kernels; KERNEL= picks. What is linked for arm64 is what is linked here.
+# The tests on emulated machines with other kernels; KERNEL= and ONLY=, a regular expression, pick. What is linked for arm64 is what is linked here.
 PI_LIBRARIES := $(filter-out libclang%,$(filter %-dev,$(PACKAGES_check)))
 check-pi: deps-pi
-	@MAKE='$(MAKE)' PI_LIBRARIES='$(PI_LIBRARIES)' tests/checks/pi.sh $(KERNEL)
+	@MAKE='$(MAKE)' PI_LIBRARIES='$(PI_LIBRARIES)' ONLY='$(ONLY)' tests/checks/pi.sh $(KERNEL)
 
 include experiments/bench.mk
 bench: | deps-bench
@@ -298,12 +302,13 @@ help:
 	@echo "make check-fast the subset under a minute"
 	@echo "make check-sanitizers all tests and processes with sanitizers, the long ones too"
 	@echo "make bench      BENCH=wires-1,wires-4 picks, ROUNDS=5; rows in build/bench.jsonl"
+	@echo "make budget     BUDGET=links-1,wires-1,links-1-durable: what each hop of a record costs (root)"
 	@echo "make fuzz       every fuzzer for FUZZ_S=$(FUZZ_S) seconds"
 	@echo "make faults-table what each row of the fault table proves"
 	@echo "make storms     FIRST=$(FIRST) SEEDS=$(SEEDS): hosts with links under all faults, seed by seed"
 	@echo "make crashes    FIRST=$(FIRST) SEEDS=$(SEEDS): hosts that crash, with their disks, seed by seed"
 	@echo "make check-crash KILLS=$(KILLS) SEED= PART=kills|lossy|full|broken|backlog: killed, without power, without room"
-	@echo "make check-pi   KERNEL=6.1-arm64-4k|6.12-arm64-16k|6.1-amd64: the tests on those kernels, emulated (25 minutes)"
+	@echo "make check-pi   KERNEL=6.1-arm64-4k|6.12-arm64-16k|6.1-amd64 ONLY=test_uring: on those kernels, emulated (25 minutes)"
 	@echo "make install    DESTDIR= PREFIX=$(PREFIX)"
 	@echo "make deb        a Debian package in build/"
 	@echo "make format     formats all sources in place"
@@ -313,7 +318,7 @@ help:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
 .PHONY: all tests runners live fuzzers run check check-fast check-sanitizers faults-table check-crash check-pi fuzz storms crashes format clean install deb help
-.PHONY: deps-build deps-check deps-crash deps-pi deps-bench deps-deb
+.PHONY: deps-build deps-check deps-crash deps-pi deps-bench deps-budget deps-deb
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -44,29 +44,10 @@ void record_queue_dispose(struct record_queue *q)
     ring_memory_dispose(&q->memory);
 }
 
-uint8_t *record_queue_reserve(struct record_queue *q, size_t size)
+bool record_queue_finds_room(struct record_queue *q, size_t framed)
 {
-    if (size > q->capacity)
-        return NULL;
-    size_t framed = record_framed_size(size);
-    if (record_queue_held(q) + framed > q->capacity) {
-        record_queue_see_freed(q);
-        if (record_queue_held(q) + framed > q->capacity)
-            return NULL;
-    }
-    uint8_t *at = ring_memory_at(&q->memory, q->tail.bytes);
-    return at + varint_put(at, size);
-}
-
-int record_queue_append(struct record_queue *q, const void *data, size_t size)
-{
-    uint8_t *at = record_queue_reserve(q, size);
-    if (!at)
-        return PE_FULL;
-    if (size > 0)
-        memcpy(at, data, size);
-    record_queue_commit(q, size);
-    return 0;
+    record_queue_see_freed(q);
+    return record_queue_held(q) + framed <= q->capacity;
 }
 
 void record_queue_append_framed(struct record_queue *q, struct span framed, uint64_t records)

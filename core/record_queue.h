@@ -57,19 +57,6 @@ void record_queue_start(struct record_queue *q, uint64_t records);
 
 /* --- the producer --- */
 
-/* Room for a record of `size` bytes at the tail: returns where its bytes go (the prefix is written already),
- * or NULL if it does not fit now. The bytes become part of the stream with record_queue_commit. */
-uint8_t *record_queue_reserve(struct record_queue *q, size_t size);
-
-static inline void record_queue_commit(struct record_queue *q, size_t size)
-{
-    q->tail.bytes += record_framed_size(size);
-    q->tail.records++;
-}
-
-/* Appends a copy of a record. 0 or PE_FULL. */
-int record_queue_append(struct record_queue *q, const void *data, size_t size);
-
 /* Appends `records` records that are framed already. They fit: the caller has seen to it. */
 void record_queue_append_framed(struct record_queue *q, struct span framed, uint64_t records);
 
@@ -98,6 +85,41 @@ void record_queue_see_freed(struct record_queue *q);
 static inline uint64_t record_queue_held(const struct record_queue *q)
 {
     return q->tail.bytes - q->freed_seen.bytes;
+}
+
+/* Whether `framed` bytes more fit, after a look at what the consumer has freed. */
+bool record_queue_finds_room(struct record_queue *q, size_t framed);
+
+/* Room for a record of `size` bytes at the tail: returns where its bytes go (the prefix is written already),
+ * or NULL if it does not fit now. The bytes become part of the stream with record_queue_commit. The
+ * consumer's cache line is looked at only if there seems to be no room: this is what every record pays. */
+static inline uint8_t *record_queue_reserve(struct record_queue *q, size_t size)
+{
+    if (size > q->capacity)
+        return NULL;
+    size_t framed = record_framed_size(size);
+    if (record_queue_held(q) + framed > q->capacity && !record_queue_finds_room(q, framed))
+        return NULL;
+    uint8_t *at = ring_memory_at(&q->memory, q->tail.bytes);
+    return at + varint_put(at, size);
+}
+
+static inline void record_queue_commit(struct record_queue *q, size_t size)
+{
+    q->tail.bytes += record_framed_size(size);
+    q->tail.records++;
+}
+
+/* Appends a copy of a record. 0 or PE_FULL. */
+static inline int record_queue_append(struct record_queue *q, const void *data, size_t size)
+{
+    uint8_t *at = record_queue_reserve(q, size);
+    if (!at)
+        return PE_FULL;
+    if (size > 0)
+        memcpy(at, data, size);
+    record_queue_commit(q, size);
+    return 0;
 }
 
 /* --- the consumer --- */

@@ -176,7 +176,7 @@ struct config {
     unsigned store_line;
     uint64_t segment_bytes; /* segment = 64M: set aside at a time in the store's directory */
     uint32_t owners;        /* 2; 1 to 64 */
-    uint32_t loops;         /* sending loops; 1 to 16. None is made without an outlet */
+    uint32_t loops;         /* sending loops; 1 to 32. None is made without an outlet */
     uint32_t connections;   /* connections = 1024: most at the front */
     uint64_t max_body;      /* max_body = 1088K: one request to the front */
     uint64_t body_memory;   /* body_memory = 64M: all bodies being received together */

@@ -314,7 +314,7 @@ static const struct config_key host_keys[] = {
     {"store", config_read_store, HOST(store_path), 0, 0, 0},
     {"segment", read_size, HOST(segment_bytes), 256 * KIB, GIB, 0},
     {"owners", read_count, HOST(owners), 1, 64, 0},
-    {"loops", read_count, HOST(loops), 1, 16, 0},
+    {"loops", read_count, HOST(loops), 1, 32, 0},
     {"connections", read_count, HOST(connections), 1, 65536, 0},
     {"max_body", read_size, HOST(max_body), KIB, 256 * MIB, 0},
     {"body_memory", read_size, HOST(body_memory), KIB, 64 * GIB, 0},

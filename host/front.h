@@ -18,6 +18,12 @@
  * the front's task then pushes each touched inbox once and sends each touched connection's ready replies in
  * one send. An app's task takes results as a batch and does the same for the connections they complete.
  *
+ * Visits: a round begins at most FRONT_VISIT requests of a connection; what else has come waits in line
+ * behind all other connections. So whatever clients send without end, whoever asks how the host is, or stops
+ * it, waits for rounds of connections * FRONT_VISIT requests, and for one batch of completions each, whose
+ * bytes the receive buffers of the io bound. Texts are few a round but for the health, which is not counted.
+ * While the host stops, a connection with an open request begins no other.
+ *
  * Bounds: connections and bodies as configured; 64 unanswered requests a connection, then it is not read; a
  * head of HTTP_HEAD_MAX; a body that is not stored is discarded up to 256 KiB; deadlines on everything a
  * client does, and on the wait for an app. Above the limit of connections a few more are accepted for one

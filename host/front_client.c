@@ -265,13 +265,19 @@ static void wait_in_line(struct client *c)
     client_want(c);
 }
 
+/* While the host stops one is enough: it is the last. */
+static bool unanswered_enough(const struct client *c)
+{
+    return client_unanswered(c) >= (c->front->stopping ? 1 : FRONT_PIPELINE);
+}
+
 /* Takes what can be taken now of `bytes`; returns how much. */
 static size_t take_input(struct client *c, struct span bytes)
 {
     size_t used = 0;
     while (used < bytes.size && c->reading != READING_NOTHING) {
         struct span rest = span_of(bytes.data + used, bytes.size - used);
-        if (c->reading == READING_HEAD && client_unanswered(c) == FRONT_PIPELINE) {
+        if (c->reading == READING_HEAD && unanswered_enough(c)) {
             stop_reading(c);
             break;
         }
@@ -494,7 +500,7 @@ void client_run(struct client *c)
     go_on(c);
     if (c->front->stopping && c->first == c->end && c->reading == READING_HEAD) {
         c->reading = READING_NOTHING;
-        c->lingers |= c->in_line;
+        c->lingers |= c->in_line || c->paused;
     }
     end_if_done(c);
     arm(c);

@@ -105,7 +105,7 @@ struct client {
     bool lingers; /* the client may be sending still when the last reply is out */
     bool peer_ended;
     bool surplus;         /* over the limit: for one request */
-    bool paused;          /* not read: FRONT_PIPELINE requests are unanswered */
+    bool paused;          /* not read: enough requests are unanswered */
     bool in_line;         /* its visit is over, and more is kept: it is `ready`. Not read, if that is much */
     uint8_t visit_left;   /* requests that may begin … */
     uint64_t visit_round; /* … in this round of the front; in another all FRONT_VISIT may */

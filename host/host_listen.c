@@ -8,6 +8,9 @@
 
 #define PEER_STREAMS 256 /* at once; each takes memory of its own only while it is used */
 
+/* Bytes, with overload_without.early: as if there were always room. */
+#define OVERPROMISE (UINT64_C(1) << 40)
+
 static void want(void *context)
 {
     link_listener_want(context);
@@ -47,17 +50,19 @@ static int listen_on(struct host *h)
 {
     const struct config *c = h->config;
     struct host_thread *t = listen_thread(h);
-    const struct link_listener_options options = {.address = (const struct sockaddr *)&c->link_address,
-                                                  .address_len = c->link_address_len,
-                                                  .receiver = {.key = &h->key,
-                                                               .random = host_random(h),
-                                                               .ciphers = cipher_hardware(),
-                                                               .without_quotas = c->without.quotas,
-                                                               .peers = (uint32_t)max_u64(c->peer_count, 1),
-                                                               .limits = {.places = PEER_STREAMS,
-                                                                          .stream_window = c->link_window / 4,
-                                                                          .session_window = c->link_window,
-                                                                          .max_record = RECORD_MAX_BYTES}}};
+    const struct link_listener_options options = {
+        .address = (const struct sockaddr *)&c->link_address,
+        .address_len = c->link_address_len,
+        .receiver = {.key = &h->key,
+                     .random = host_random(h),
+                     .ciphers = cipher_hardware(),
+                     .without_quotas = c->without.quotas,
+                     .peers = (uint32_t)max_u64(c->peer_count, 1),
+                     .limits = {.places = PEER_STREAMS,
+                                .stream_window = c->link_window / 4,
+                                .session_window = c->link_window,
+                                .overpromise = c->without.early ? OVERPROMISE : 0,
+                                .max_record = RECORD_MAX_BYTES}}};
     int error;
     unsigned tries = 0;
     do

@@ -414,7 +414,8 @@ static void records(void *context, struct inlet *inlet, uint64_t first, struct s
     uint64_t time_ms = at_once ? io_wall_ms(li->options.loop->io) : 0;
     while (at_once && has_more(s))
         at_once = put_piece(s, time_ms);
-    inbox_push(&app->app->links); /* the owner need not wait for what this round has still to send */
+    if (!inlet->more) /* a push for all that has come, or the owner would be woken for each piece */
+        inbox_push(&app->app->links); /* it need not wait for what this round has still to send */
     if (has_more(s))
         line_add(&app->waiting, LINE_WAITING, s);
     loop_want(li->options.loop, &app->task);

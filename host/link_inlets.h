@@ -28,8 +28,9 @@
 #include "link/inlets.h"
 #include "noise/key.h"
 
-#define LINK_PIECE_BYTES  (64 * 1024) /* of one run; less where the inbox is small; one record may be more */
-#define LINK_ROUND_PIECES 16          /* that one round of an app puts */
+/* Of one run; less where the inbox is small; one record may be more. What comes is cut so already. */
+#define LINK_PIECE_BYTES  RECEIVE_STREAM_TAKE
+#define LINK_ROUND_PIECES 16 /* that one round of an app puts */
 #define LINK_TELL_BYTES   (64 * 1024)
 #define LINK_HOLD_NS      (5 * NS_PER_MS)
 

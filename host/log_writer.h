@@ -8,7 +8,7 @@
 #include "core/loop.h"
 
 #define LOG_WRITER_BYTES   8192
-#define LOG_WRITER_SOURCES 82 /* threads: 64 owners, 16 sending loops, the front, the listener */
+#define LOG_WRITER_SOURCES 98 /* threads: 64 owners, 32 sending loops, the front, the listener */
 
 struct log_writer {
     struct task task;

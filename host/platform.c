@@ -84,9 +84,10 @@ static bool await_address(void *context, unsigned tries)
 }
 
 /* Linux has a nice value for each thread (setpriority(2), under "C library/kernel differences"), and raising
- * it needs no privilege. It counts as a weight, 1.25 times less a step (sched(7), "The nice value and group
- * scheduling"), also where it sets nothing against other processes: autogroups and control groups share the
- * processors among themselves first, and this process's threads are in one of each. */
+ * it needs no privilege. It counts as a weight, 1.25 times less a step, among the threads of one group: of
+ * the control group, or with SCHED_AUTOGROUP of the session (sched(7), "The nice value and group
+ * scheduling"). This process's are in one of each. So are other processes where nobody has told them apart:
+ * against these the thread weighs less, too. */
 #define LIGHT_STEPS 5 /* 1.25^5 is about 3 */
 
 static int lighten(void *context)

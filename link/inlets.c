@@ -227,13 +227,20 @@ int inlets_open(struct inlets *in, const struct frame_open *open)
     return 0;
 }
 
-/* Counts bytes up to `end` as received; PE_MALFORMED if that is over the session's credit. */
+/* Why `more` bytes are not taken that are over a credit with `left` left. */
+static int over_credit(const struct inlets *in, uint64_t more, uint64_t left)
+{
+    return more - left <= in->limits.overpromise ? PE_FULL : PE_MALFORMED;
+}
+
+/* Counts bytes up to `end` as received, if they are within the session's credit. */
 static int count_received(struct inlet *inlet, uint64_t end)
 {
     struct inlets *in = inlet->inlets;
     uint64_t more = end > inlet->stream.highest ? end - inlet->stream.highest : 0;
-    if (more > in->session_credit - in->session_received)
-        return PE_MALFORMED;
+    uint64_t left = in->session_credit - in->session_received;
+    if (more > left)
+        return over_credit(in, more, left);
     in->session_received += more;
     return 0;
 }
@@ -241,8 +248,9 @@ static int count_received(struct inlet *inlet, uint64_t end)
 static int end_stream(struct inlet *inlet, uint64_t end)
 {
     const struct link_consumer *consumer = inlet->inlets->consumer;
-    if (end < inlet->stream.highest || count_received(inlet, end) < 0)
-        return PE_MALFORMED;
+    int error = end < inlet->stream.highest ? PE_MALFORMED : count_received(inlet, end);
+    if (error < 0)
+        return error;
     if (inlet->state == INLET_OPEN) {
         consumer->closed(consumer->context, inlet);
         let_go(inlet, INLET_FREE);
@@ -263,14 +271,11 @@ static int discard(struct inlet *inlet, uint64_t end)
     return error;
 }
 
-static int keep(struct inlet *inlet, const struct frame_records *records)
+/* Bytes that are within the credit; `more` of them are new at the end. */
+static int put(struct inlet *inlet, uint64_t offset, struct span bytes, uint64_t more)
 {
-    uint64_t highest = inlet->stream.highest, end = records->offset + records->bytes.size;
-    uint64_t more = end > highest ? end - highest : 0;
-    if (more > inlet->inlets->session_credit - inlet->inlets->session_received)
-        return PE_MALFORMED;
     uint64_t touched = inlet->stream.touched;
-    int error = receive_stream_put(&inlet->stream, records->offset, records->bytes);
+    int error = receive_stream_put(&inlet->stream, offset, bytes);
     if (error < 0)
         return error == PE_FULL ? PE_FULL : PE_MALFORMED;
     inlet->inlets->touched += inlet->stream.touched - touched;
@@ -281,6 +286,24 @@ static int keep(struct inlet *inlet, const struct frame_records *records)
         inlet->inlets->ready = inlet;
     }
     return 0;
+}
+
+/* Of what is promised and has no room, the part that has is kept, though it will come again: so both ends
+ * come to the same credit, and no record's end is dropped each time because of what follows in its frame. */
+static int keep(struct inlet *inlet, const struct frame_records *records)
+{
+    struct inlets *in = inlet->inlets;
+    uint64_t offset = records->offset, end = offset + records->bytes.size, highest = inlet->stream.highest;
+    uint64_t most = min_u64(inlet->stream.credit, highest + (in->session_credit - in->session_received));
+    if (end <= most)
+        return put(inlet, offset, records->bytes, end > highest ? end - highest : 0);
+    if (over_credit(in, end, most) == PE_MALFORMED)
+        return PE_MALFORMED;
+    int error = 0;
+    if (most > offset)
+        error = put(inlet, offset, span_of(records->bytes.data, most - offset),
+                    most > highest ? most - highest : 0);
+    return error < 0 ? error : PE_FULL;
 }
 
 int inlets_records(struct inlets *in, const struct frame_records *records)
@@ -353,13 +376,23 @@ static void see_stuck(struct inlets *in)
 
 /* --- what has come goes on --- */
 
-static void deliver(struct inlet *inlet)
+static struct received_records deliver_piece(struct inlet *inlet)
 {
     const struct link_consumer *consumer = inlet->inlets->consumer;
     struct received_records records = receive_stream_take(&inlet->stream);
     inlet->inlets->session_handed += records.bytes.size;
+    inlet->more = records.more;
     if (records.count > 0)
         consumer->records(consumer->context, inlet, records.first, records.bytes, records.count);
+    return records;
+}
+
+static void deliver(struct inlet *inlet)
+{
+    struct received_records records;
+    do
+        records = deliver_piece(inlet);
+    while (records.more && inlet->state == INLET_OPEN);
     if (inlet->state != INLET_OPEN)
         return;
     see_stream_credit(inlet); /* of a record that is coming */
@@ -440,7 +473,7 @@ static size_t put_stored(struct inlet *inlet, struct sent *sent, uint8_t *at, co
     uint64_t credit = stream_credit(inlet);
     inlet->inlets->promised += credit - s->credit;
     s->credit = credit;
-    struct frame_stored stored = {inlet->number, s->stored, s->credit};
+    struct frame_stored stored = {inlet->number, s->stored, s->credit + inlet->inlets->limits.overpromise};
     sent_add(sent, (struct sent_item){.kind = SENT_STORED, .stream = inlet->number, .offset = s->stored});
     return frame_put_stored(at, end, &stored);
 }
@@ -450,7 +483,7 @@ static size_t put_credit(struct inlets *in, struct sent *sent, uint8_t *at, cons
     in->credit_due = false;
     in->session_credit = session_credit(in);
     sent_add(sent, (struct sent_item){.kind = SENT_CREDIT, .offset = in->session_credit});
-    return frame_put_credit(at, end, in->session_credit);
+    return frame_put_credit(at, end, in->session_credit + in->limits.overpromise);
 }
 
 /* A frame and its item surely fit. */

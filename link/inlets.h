@@ -23,6 +23,8 @@
  * all that was received is of such beginnings, `extra` grows by a record, until the last byte is freed. When
  * it is as much as the window, those of which most has come are relieved.
  *
+ * With `overpromise`, credits here are as they would be without it: it is added only where senders are told.
+ *
  * Memory: what is held, at most session_window + extra, and what freed records have left behind in the rings:
  * when that is more than a session_window, it is given back. So three windows and a record are the most.
  *
@@ -56,6 +58,7 @@ struct inlet {
     bool used;       /* one was; never false again within the association */
     enum inlet_state state;
     uint64_t reason; /* enum frame_refusal, if it was refused, else 0 */
+    bool more;       /* while the consumer is told of records: it is told of those behind them next */
     bool waits;      /* it held records at the last look (inlets_relieve), and freed nothing since */
     bool too_large;  /* the record at stream.handed is over the limit: refused once those before it are stored
                       */
@@ -74,7 +77,8 @@ struct link_consumer {
     int (*admit)(void *context, void *peer, const struct frame_open *open, struct inlet *inlet,
                  uint64_t *stored);
     /* `count` whole framed records, from number `first` on. They lie in memory, contiguous with those before
-     * and after, until they are freed with inlet_freed: back-pressure is not to free. */
+     * and after, until they are freed with inlet_freed: back-pressure is not to free. What has come is told
+     * of in pieces (receive_stream_take): inlet->more until the last. */
     void (*records)(void *context, struct inlet *inlet, uint64_t first, struct span records, uint64_t count);
     /* The stream is no more; what was not freed is gone when this returns. inlet->reason is 0 if the sender
      * ended it, or the association; else why it is refused. */
@@ -87,6 +91,9 @@ struct inlet_limits {
     uint64_t stream_window;  /* bytes that one stream may have: at most session_window counts */
     uint64_t session_window; /* bytes of all streams together */
     size_t max_record;       /* bytes */
+    /* For experiments: bytes of credit that senders are told of and there is no room for. What comes of them
+     * is not acknowledged, so it comes again: as if there were no credit, but a socket that overflows */
+    uint64_t overpromise;
 };
 
 struct inlets {

@@ -59,6 +59,7 @@ static void offer(void *context, uint32_t number, bool goes_on, struct responder
     const struct link_peer *peer = r->peers[number];
     terms->most_streams = r->limits.places;
     terms->session_credit = goes_on ? peer->inlets.session_credit : r->limits.session_window;
+    terms->session_credit += r->limits.overpromise;
     terms->next_packet = goes_on ? peer->path.sent.next : 0;
 }
 

@@ -67,8 +67,12 @@ int receive_stream_put(struct receive_stream *s, uint64_t offset, struct span by
 struct received_records receive_stream_take(struct receive_stream *s)
 {
     struct span come = span_of(at(s, s->handed), (size_t)(s->contiguous - s->handed));
-    struct record_scan scan = record_scan(come, s->max_record, UINT64_MAX);
-    struct received_records records = {span_of(come.data, scan.bytes), s->next, scan.records, scan.error};
+    struct span piece = span_of(come.data, min_size(come.size, RECEIVE_STREAM_TAKE));
+    struct record_scan scan = record_scan(piece, s->max_record, UINT64_MAX);
+    if (scan.records == 0 && piece.size < come.size)
+        scan = record_scan(come, s->max_record, 1);
+    struct received_records records = {span_of(come.data, scan.bytes), s->next, scan.records, scan.error,
+                                       piece.size < come.size && scan.error == 0};
     s->handed += scan.bytes;
     s->next += scan.records;
     return records;

@@ -23,6 +23,7 @@
 
 /* Pieces with holes between them that one stream keeps. A packet that would make more is not acknowledged. */
 #define RECEIVE_STREAM_PIECES 128
+#define RECEIVE_STREAM_TAKE   (64 * 1024)
 
 struct receive_stream {
     struct ring_memory ring;
@@ -59,9 +60,12 @@ struct received_records {
     uint64_t first;    /* number of the first */
     uint64_t count;    /* 0: there are none */
     int error;         /* PE_TOO_LARGE: the record after these is over the limit */
+    bool more;         /* there may be whole ones behind these */
 };
 
-/* The whole records that were not handed on yet: they are now. */
+/* Whole records that were not handed on yet, from the first on: they are now. At most RECEIVE_STREAM_TAKE
+ * bytes, so that whoever copies them finds them in the cache, and need not count them again to cut them; one
+ * record may be more. */
 struct received_records receive_stream_take(struct receive_stream *s);
 
 /* What the consumer was handed and is not done with. */

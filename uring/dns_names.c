@@ -378,7 +378,6 @@ void names_forget(struct dns *dns)
         }
         forget_waiting(dns, name);
     }
-    post_all(dns->table); /* what it has set its timer for, or taken notice of */
 }
 
 void names_cancel(struct dns *dns, struct resolver_request *request)

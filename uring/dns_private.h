@@ -70,7 +70,7 @@ struct dns {
     struct resolver resolver;
     struct loop *loop;
     struct task task;
-    struct timer timer; /* set while fresh names of its requests wait: due when the oldest fresh lookup
+    struct timer timer; /* set while fresh names wait, as of its last look: due when the oldest fresh lookup
                            becomes slow */
     struct table *table;
     /* under the table's lock */

@@ -1,6 +1,8 @@
 /* dst: the receiving app of the benchmarks. It counts its events, sums their values (the first 8 bytes,
  * little-endian, of items.h) and counts descents: values not above the one before. It costs a few
- * instructions a record, so that what is measured is the host. */
+ * instructions a record, so that what is measured is the host; more, if its argument says so (load.h):
+ * spin=20us stall=5ms/1000 meter=FILE. */
+#include "experiments/apps/load.h"
 #include "experiments/apps/words.h"
 
 #include <stdio.h>
@@ -12,16 +14,22 @@ struct dst {
     uint64_t sum; /* modulo 2^64 */
     uint64_t last;
     uint64_t descents;
+    struct load load;
 };
 
 static int dst_open(void **state, const char *arg, char *error, size_t error_size)
 {
-    (void)arg;
-    *state = calloc(1, sizeof(struct dst));
-    if (*state)
-        return 0;
-    snprintf(error, error_size, "no memory");
-    return -1;
+    struct dst *dst = calloc(1, sizeof *dst);
+    if (!dst) {
+        snprintf(error, error_size, "no memory");
+        return -1;
+    }
+    if (load_init(&dst->load, arg, error, error_size) != 0) {
+        free(dst);
+        return -1;
+    }
+    *state = dst;
+    return 0;
 }
 
 static uint64_t value_of(const struct pure_event *event)
@@ -44,6 +52,7 @@ static int dst_event(void *state, struct pure_turn *turn, const struct pure_even
     dst->sum += value;
     dst->descents += value <= dst->last;
     dst->last = value;
+    load_event(&dst->load, dst->records, dst->sum);
     return 0;
 }
 
@@ -69,13 +78,18 @@ static int dst_restore(void *state, const void *data, size_t size)
     uint64_t words[4];
     if (words_restore(data, size, words, 4) != 0)
         return -1;
-    *dst = (struct dst){words[0], words[1], words[2], words[3]};
+    dst->records = words[0];
+    dst->sum = words[1];
+    dst->last = words[2];
+    dst->descents = words[3];
     return 0;
 }
 
 static void dst_close(void *state)
 {
-    free(state);
+    struct dst *dst = state;
+    load_dispose(&dst->load);
+    free(dst);
 }
 
 const struct pure_app pure_app = {

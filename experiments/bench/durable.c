@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #define WARM_BURSTS 20 /* untimed: memory is touched, connections are made, segments are there */
 #define POLL_MS     2
@@ -167,13 +166,6 @@ static int give(const struct bench *bench, struct run *run, uint64_t bursts, uin
     if (drive_bursts(&run->sender, &drive, &row->retries) != 0)
         return -1;
     return wait_until_stored(bench, run, before + bursts, &row->verified);
-}
-
-static uint64_t own_cpu_ns(void)
-{
-    struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
 static int measure(const struct bench *bench, const struct settings *settings, struct run *run,

@@ -42,22 +42,22 @@ int host_store(struct host *host, const struct settings *settings, const char *n
     return 0;
 }
 
-/* Makes the key file beside the configuration, and reads the public half. */
-static int make_key(struct host *host, const struct settings *settings)
+int host_key_file(const struct settings *settings, const char *file, char public_key[64])
 {
-    char program[300], file[520];
+    char program[300];
     struct process process;
     uint64_t cpu_ns;
     snprintf(program, sizeof program, "%s/pure-host", settings->build);
-    snprintf(file, sizeof file, "%s.key", host->config);
     remove(file);
     const char *argv[] = {program, "key", "new", file, NULL};
     if (process_start(&process, argv, &(struct process_options){.pipe = true}) != 0)
         return -1;
-    int line = process_line(&process, host->public_key, sizeof host->public_key);
+    int line = process_line(&process, public_key, 64);
     int status = process_wait(&process, &cpu_ns);
-    fprintf(host->text, "key    = %s\n", file);
-    return line == 0 && status == 0 ? 0 : -1;
+    if (line == 0 && status == 0)
+        return 0;
+    fprintf(stderr, "bench: pure-host key new %s failed\n", file);
+    return -1;
 }
 
 int host_link(struct host *host, const struct settings *settings, const char *address)
@@ -66,10 +66,12 @@ int host_link(struct host *host, const struct settings *settings, const char *ad
     host->link_port = fd < 0 ? 0 : listener_port(fd);
     if (fd >= 0)
         close(fd);
-    fprintf(host->text, "link   = %s:%u\n", address, host->link_port);
-    if (host->link_port && make_key(host, settings) == 0)
-        return 0;
-    fprintf(stderr, "bench: no UDP port is free, or pure-host key new %s.key failed\n", host->config);
+    char file[520];
+    snprintf(file, sizeof file, "%s.key", host->config);
+    fprintf(host->text, "link   = %s:%u\nkey    = %s\n", address, host->link_port, file);
+    if (host->link_port)
+        return host_key_file(settings, file, host->public_key);
+    fprintf(stderr, "bench: no UDP port is free\n");
     return -1;
 }
 
@@ -96,24 +98,41 @@ static int wait_until_ready(struct host *host)
     return -1;
 }
 
+static const char *program_of(const char *variant)
+{
+    if (strcmp(variant, "epoll") == 0 || strcmp(variant, "threads") == 0)
+        return "bench/pure-host-epoll";
+    return strcmp(variant, "wake-record") == 0 ? "bench/pure-host-record" : "pure-host";
+}
+
+static int launch(struct host *host, const char *resolver)
+{
+    const char *argv[] = {host->program, "run", "-c", host->config, NULL};
+    int error = process_start(&host->process, argv,
+                              &(struct process_options){.log = host->log,
+                                                        .resolver = resolver,
+                                                        .network = host->network,
+                                                        .processors = host->processors});
+    if (error != 0)
+        fprintf(stderr, "bench: %s: %s\n", host->program, strerror(-error));
+    return error == 0 ? 0 : -1;
+}
+
 int host_start(struct host *host, const struct settings *settings, const char *variant, const char *resolver)
 {
-    char program[300];
-    bool epoll = strcmp(variant, "epoll") == 0;
-    snprintf(program, sizeof program, "%s/%s", settings->build,
-             epoll ? "bench/pure-host-epoll" : "pure-host");
+    snprintf(host->program, sizeof host->program, "%s/%s", settings->build, program_of(variant));
     fclose(host->text);
     host->text = NULL;
     remove(host->log);
-    const char *argv[] = {program, "run", "-c", host->config, NULL};
-    int error = process_start(
-        &host->process, argv,
-        &(struct process_options){.log = host->log, .resolver = resolver, .network = host->network});
-    if (error != 0) {
-        fprintf(stderr, "bench: %s: %s\n", program, strerror(-error));
-        return -1;
-    }
-    return wait_until_ready(host);
+    return launch(host, resolver) == 0 ? wait_until_ready(host) : -1;
+}
+
+int host_again(struct host *host)
+{
+    uint64_t cpu_ns;
+    client_close(&host->client);
+    process_wait(&host->process, &cpu_ns);
+    return launch(host, NULL);
 }
 
 static int stop(struct host *host)

@@ -10,14 +10,16 @@
 struct host {
     struct process process;
     uint16_t port;
-    const char *network;  /* the network namespace it runs in (network.h); NULL: ours. Outlives it */
-    uint16_t link_port;   /* of host_link; 0: none */
-    char public_key[64];  /* of host_link */
-    char store[512];      /* path: of host_store; "": none */
-    struct client client; /* connected once it is started */
-    char config[512];     /* path */
-    char log[512];        /* path: its standard output and error */
-    FILE *text;           /* the configuration being written, between host_configure and host_start */
+    const char *network;         /* the network namespace it runs in (network.h); NULL: ours. Outlives it */
+    const cpu_set_t *processors; /* that it runs on (process.h) */
+    uint16_t link_port;          /* of host_link; 0: none */
+    char public_key[64];         /* of host_link */
+    char store[512];             /* path: of host_store; "": none */
+    struct client client;        /* connected once it is started */
+    char program[300];           /* path, once it is started */
+    char config[512];            /* path */
+    char log[512];               /* path: its standard output and error */
+    FILE *text;                  /* the configuration being written, between host_configure and host_start */
     struct economy before;
     uint64_t cpu_before_ns;
     struct process_threads threads; /* most seen */
@@ -31,6 +33,10 @@ int host_configure(struct host *host, const struct settings *settings, const cha
  * or -1 after a line on stderr. */
 int host_link(struct host *host, const struct settings *settings, const char *address);
 
+/* Makes a key file in place of the one that is there; its public half goes to `public_key`. 0, or -1 after a
+ * line on stderr. */
+int host_key_file(const struct settings *settings, const char *file, char public_key[64]);
+
 /* Before any section: the host has a store on the disk, empty at first, in the directory of the runs, and
  * its apps are `durability = sync`. host_stop removes it. 0, or -1 after a line on stderr. */
 int host_store(struct host *host, const struct settings *settings, const char *name);
@@ -42,6 +48,10 @@ void host_app(struct host *host, const struct settings *settings, const char *na
 /* Starts the variant's program and waits until it answers. `resolver` as in process.h. 0, or -1 after a line
  * on stderr; host_stop is due in any case. */
 int host_start(struct host *host, const struct settings *settings, const char *variant, const char *resolver);
+
+/* Starts it again as it was, once it has ended: what a supervisor does. Does not wait until it answers, and
+ * its client is closed. 0, or -1 after a line on stderr. */
+int host_again(struct host *host);
 
 /* Stops it, and removes its store; -1, after a line on stderr, if it does not end by itself within 5 s with
  * status 0: no run is verified then. */

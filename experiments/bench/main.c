@@ -1,6 +1,6 @@
 /* The benchmark runner: `make bench`. docs/benchmarks.md says what is counted and how.
  *
- *     bench [-b BUILD] [-o FILE] [-p PICK,…] [-r ROUNDS] [-n RECORDS] [-d SECONDS]
+ *     bench [-b BUILD] [-o FILE] [-p PICK,…] [-v VARIANT,…] [-r ROUNDS] [-n RECORDS] [-d SECONDS]
  *
  * It is run from the project's root. Exit status: 0 all measured and verified, 1 not, 2 usage. */
 #include "experiments/bench/bench.h"
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define VARIANTS_MAX 4
+#define VARIANTS_MAX 8
 #define MTU          1400 /* of links, so that they compare with others: an Internet path's, about */
 
 static const char *const back_ends[] = {"uring", "epoll", NULL};
@@ -25,6 +25,14 @@ static const char *const ours[] = {"uring", NULL};
 static const char *const beside_tcp[] = {"uring", "tcp-cubic", NULL};
 static const char *const stores[] = {"uring", "epoll", "queue", NULL};
 static const char *const at_once[] = {"at-1", "at-16", "at-100", NULL};
+static const char *const ways[] = {"uring", "epoll", "wake-record", "threads", "uring-2", NULL};
+static const char *const mechanisms[] = {"all",      "no-quotas", "no-early", "no-feedback",
+                                         "no-share", "none",      NULL};
+static const char *const mechanisms_fast[] = {"all",  "no-quotas", "no-early",  "no-feedback", "no-share",
+                                              "none", "fast",      "fast-none", NULL};
+static const char *const stalls[] = {"uring",    "uring-stall",    "reactor", "reactor-stall",
+                                     "reactors", "reactors-stall", NULL};
+static const char *const bad_apps[] = {"alone", "quiet", "flood", "loop", "memory", "crash", NULL};
 static const char *const targets[] = {"link-port", "elsewhere", NULL};
 
 static const struct bench benches[] = {
@@ -51,6 +59,11 @@ static const struct bench benches[] = {
     {"links-4-durable", stores, durable_run, 20000000, "burst4", "link", 4, 20, .batch = 7, .mtu = MTU},
     {"wires-1-durable", stores, durable_run, 10000000, "burst", "wire", 1, 20, .batch = 25},
     {"journal-1", at_once, journal_run, .connections = 0},
+    {"loops-links-1", ways, loops_run, 15000000, "burst", "link", 1, 20, .batch = 10, .mtu = MTU},
+    {"loops-links-4", ways, loops_run, 12000000, "burst4", "link", 4, 20, .batch = 10, .mtu = MTU},
+    {"loops-wires-1", ways, loops_run, 20000000, "burst", "wire", 1, 20, .batch = 10},
+    {"loops-wires-4", ways, loops_run, 20000000, "burst4", "wire", 4, 20, .batch = 10},
+    {"loops-many", ways, loops_run, 6000000, "burst", "many", 20, 20, .batch = 2, .mtu = MTU},
     {"links-lossy-0", beside_tcp, lossy_run, .loss_percent = 0},
     {"links-lossy-1", beside_tcp, lossy_run, .loss_percent = 1},
     {"links-lossy-5", beside_tcp, lossy_run, .loss_percent = 5},
@@ -61,6 +74,14 @@ static const struct bench benches[] = {
     {"link-raw-trips", transports, raw_run, 20000, NULL, "trips", .record_size = 32},
     {"front-100", servers, front_run, .connections = 100},
     {"front-352", servers, front_run, .connections = 352},
+    {"livelock-front", mechanisms_fast, overload_run, .kind = "front"},
+    {"livelock-records", mechanisms, overload_run, .kind = "records"},
+    {"livelock-link", mechanisms, overload_run, .kind = "link"},
+    {"proactor-16", stalls, proactor_run, .connections = 16},
+    {"proactor-100", stalls, proactor_run, .connections = 100},
+    {"proactor-352", stalls, proactor_run, .connections = 352},
+    {"proactor-1000", stalls, proactor_run, .connections = 1000},
+    {"fairness", bad_apps, fairness_run, .connections = 0},
     {"isolation", company, isolation_run, 20000000, "burst", "wire", 10, 20, .batch = 10},
 };
 
@@ -82,6 +103,16 @@ static bool picks(const char *list, const char *name)
             return true;
         at += length + (at[length] == ',');
     }
+    return *list == '\0';
+}
+
+/* Whether a name is in a list; in an empty one all are. */
+static bool listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at += length)
+        if ((at == list || at[-1] == ',') && (at[length] == ',' || at[length] == '\0'))
+            return true;
     return *list == '\0';
 }
 
@@ -117,6 +148,8 @@ static int run_bench(const struct bench *bench, struct settings *settings, FILE 
             struct row *row = &rows[count];
             *row = (struct row){.bench = bench->name, .round = round};
             row->variant = bench->variants[(round - 1 + i) % variants];
+            if (!listed(settings->variants, row->variant))
+                continue;
             int result = bench->run(bench, settings, row);
             if (result == BENCH_LEFT_OUT)
                 continue;
@@ -159,6 +192,7 @@ static int run_picked(struct settings *settings, const char *list, const char *o
         return 1;
     }
     int failed = 0;
+    settings->json = json;
     row_table_head(stdout);
     for (size_t i = 0; i < sizeof benches / sizeof *benches; i++)
         if (picks(list, benches[i].name))
@@ -169,9 +203,9 @@ static int run_picked(struct settings *settings, const char *list, const char *o
 
 int main(int argc, char **argv)
 {
-    struct settings settings = {.rounds = 5, .seconds = 3, .reply_size = 90};
+    struct settings settings = {.rounds = 5, .seconds = 3, .variants = "", .reply_size = 90};
     const char *build = "build/release", *out = "build/bench.jsonl", *list = "";
-    for (int option; (option = getopt(argc, argv, "b:o:p:r:n:d:")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "b:o:p:v:r:n:d:")) != -1;) {
         unsigned long number = optarg ? strtoul(optarg, NULL, 10) : 0;
         if (option == 'b')
             build = optarg;
@@ -179,6 +213,8 @@ int main(int argc, char **argv)
             out = optarg;
         else if (option == 'p')
             list = optarg;
+        else if (option == 'v')
+            settings.variants = optarg;
         else if (option == 'r')
             settings.rounds = (unsigned)number;
         else if (option == 'n')

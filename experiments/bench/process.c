@@ -70,6 +70,8 @@ static _Noreturn void execute(const char *const *argv, const struct process_opti
         _exit(126);
     if (options->network && network_enter(options->network) < 0)
         _exit(126);
+    if (options->processors && sched_setaffinity(0, sizeof *options->processors, options->processors) != 0)
+        _exit(126);
     execvp(argv[0], (char *const *)argv);
     fprintf(stderr, "cannot execute %s: %s\n", argv[0], strerror(errno));
     _exit(127);
@@ -172,6 +174,13 @@ static bool name_of_thread(pid_t pid, const char *thread, char text[static 32])
     close(fd);
     text[n > 0 ? n : 0] = '\0';
     return n > 0;
+}
+
+uint64_t own_cpu_ns(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
 struct process_threads process_threads(const struct process *process, const char *name)

@@ -2,6 +2,7 @@
 #ifndef PURE_EXPERIMENTS_BENCH_PROCESS_H
 #define PURE_EXPERIMENTS_BENCH_PROCESS_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@ struct process_options {
     bool pipe;            /* its standard output comes to `out`; else into the log */
     const char *resolver; /* a file to take the place of /etc/resolv.conf, in a mount namespace of its own */
     const char *network;  /* the network namespace to be in, by its file (network.h); NULL: ours */
+    const cpu_set_t *processors; /* those that it may run on; NULL: all that we may */
 };
 
 /* Starts argv[0] (searched in PATH), with nothing to read. It dies with us. 0 or a negative errno; that the
@@ -40,6 +42,9 @@ int process_line(struct process *process, char *line, size_t size);
 
 /* User + system CPU time of all its threads, those that ended included. */
 uint64_t process_cpu_ns(const struct process *process);
+
+/* The same of this process, which drives. */
+uint64_t own_cpu_ns(void);
 
 /* Its own threads now, and how many of them have a name that contains `name`. The workers that the kernel
  * adds for its files (iou-wrk-…) are not among them: it makes and ends them as it likes. Their time is

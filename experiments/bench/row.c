@@ -25,13 +25,13 @@ double row_driver_us(const struct row *row)
 
 void row_table_head(FILE *table)
 {
-    fprintf(table, "%-17s %-9s %5s %12s %11s %11s %7s %10s %10s  %s\n", "bench", "variant", "round",
+    fprintf(table, "%-17s %-11s %5s %12s %11s %11s %7s %10s %10s  %s\n", "bench", "variant", "round",
             "records/s", "CPU us/rec", "driver us", "threads", "enters", "wakes", "verified");
 }
 
 void row_table(FILE *table, const struct row *row)
 {
-    fprintf(table, "%-17s %-9s %5u %12.0f %11.4f %11.4f %7u %10llu %10llu  %s\n", row->bench, row->variant,
+    fprintf(table, "%-17s %-11s %5u %12.0f %11.4f %11.4f %7u %10llu %10llu  %s\n", row->bench, row->variant,
             row->round, row_records_s(row), row_cpu_us(row), row_driver_us(row), row->threads,
             (unsigned long long)row->economy.enters, (unsigned long long)row->economy.wakes,
             row->verified ? "yes" : "NO");
@@ -51,6 +51,8 @@ void row_json(FILE *json, const struct row *row)
     if (row->p50_us)
         fprintf(json, ",\"p50_us\":%llu,\"p99_us\":%llu", (unsigned long long)row->p50_us,
                 (unsigned long long)row->p99_us);
+    if (row->max_us)
+        fprintf(json, ",\"max_us\":%llu", (unsigned long long)row->max_us);
     if (row->garbage_s)
         fprintf(json, ",\"garbage_s\":%llu", (unsigned long long)row->garbage_s);
 #define X(field, metric) fprintf(json, ",\"" #field "\":%llu", (unsigned long long)row->economy.field);
@@ -59,6 +61,9 @@ void row_json(FILE *json, const struct row *row)
     }
 #undef X
     row_disk_json(json, row);
+    row_overload_json(json, row);
+    row_others_json(json, row);
+    row_fair_json(json, row);
     fprintf(json, "}\n");
     fflush(json);
 }
@@ -120,7 +125,7 @@ static double each(uint64_t a, uint64_t b)
 
 static void tell_medians(FILE *table, const char *bench, const char *variant, const struct medians *m)
 {
-    fprintf(table, "%-17s %-9s median %11.0f %11.4f   (%.0f to %.0f)\n", bench, variant, m->records_s,
+    fprintf(table, "%-17s %-11s median %11.0f %11.4f   (%.0f to %.0f)\n", bench, variant, m->records_s,
             m->cpu_us, m->least, m->most);
 }
 
@@ -187,6 +192,11 @@ void row_summary(FILE *table, FILE *json, const struct row *rows, unsigned count
     }
     tell_economy(table, json, bench, &ours);
     row_disk_summary(table, json, rows, count, variants[0]);
+    for (unsigned i = 0; variants[i]; i++)
+        row_sends_summary(table, json, rows, count, variants[i]);
+    row_overload_summary(table, json, rows, count, variants);
+    row_others_summary(table, json, rows, count, variants);
+    row_fair_summary(table, json, rows, count, variants);
     fprintf(json, ",\"verified\":%s}\n", verified ? "true" : "false");
     fprintf(table, "\n");
     fflush(json);

@@ -37,7 +37,7 @@ uint64_t text_metric_sum(const char *text, size_t size, const char *name)
         const char *line_end = memchr(line, '\n', (size_t)(end - line));
         line_end = line_end ? line_end : end;
         if ((size_t)(line_end - line) > length && memcmp(line, name, length) == 0 &&
-            strchr(" {},", line[length]))
+            strchr(" {},\"-", line[length]))
             sum += sample_value(line + length, line_end);
         line = line_end + 1;
     }

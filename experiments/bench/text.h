@@ -9,7 +9,7 @@
 uint64_t text_json_number(const char *text, size_t size, const char *name);
 
 /* The sum of all samples of a metric in Prometheus' text format: of every label set, or of those that begin
- * as `name` says: `metric{loop="pure-send"`. */
+ * as `name` says, up to the end of a label's value or a dash in it: `metric{loop="pure-send`. */
 uint64_t text_metric_sum(const char *text, size_t size, const char *name);
 
 #endif

@@ -4,7 +4,6 @@
 #include "experiments/bench/flood.h"
 
 #include <string.h>
-#include <time.h>
 
 #define WARM_BURSTS 20 /* untimed: memory is touched, connections are made */
 #define POLL_MS     2
@@ -140,13 +139,6 @@ static int wait_for_receivers(const struct bench *bench, struct run *run, uint64
         *verified &= drive_verify(path, &receipt, bursts, 1);
     }
     return 0;
-}
-
-static uint64_t own_cpu_ns(void)
-{
-    struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
 static int measure(const struct bench *bench, const struct settings *settings, struct run *run,

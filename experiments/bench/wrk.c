@@ -37,5 +37,6 @@ int wrk_run(const struct settings *settings, uint16_t port, unsigned connections
     row->elapsed_ns = text_json_number(line, size, "duration_us") * 1000;
     row->p50_us = text_json_number(line, size, "p50_us");
     row->p99_us = text_json_number(line, size, "p99_us");
+    row->max_us = text_json_number(line, size, "max_us");
     return 0;
 }

@@ -2,28 +2,49 @@
  * with a fixed reply. One thread, or with -t N one reactor a thread, each with a listener of its own
  * (SO_REUSEPORT).
  *
- *     reactor [-p PORT] [-t THREADS] [-b BYTES]      BYTES: size of the whole reply
+ *     reactor [-p PORT] [-t THREADS] [-b BYTES] [-s US/N]
+ *
+ * BYTES: size of the whole reply. -s: the handler of requests to /apps/d1/ blocks for so many microseconds in
+ * one of N of them, whichever thread serves it.
  *
  * Prints "port PORT" once it listens; ends by a signal. */
 #include "experiments/common/listener.h"
 #include "experiments/reactor/server.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define THREADS_MAX 64
+#define STALLING    "POST /apps/d1/"
+
+static struct {
+    unsigned long us, each; /* us 0: it never blocks */
+    _Atomic unsigned long requests;
+} stall;
 
 struct reply {
     size_t size;
     char bytes[SERVER_REPLY_MAX];
 };
 
+static void handle(const char *request, size_t size)
+{
+    if (stall.us == 0 || size < sizeof STALLING || memcmp(request, STALLING, sizeof STALLING - 1) != 0 ||
+        atomic_fetch_add(&stall.requests, 1) % stall.each != 0)
+        return;
+    struct timespec pause = {(time_t)(stall.us / 1000000), (long)(stall.us % 1000000) * 1000};
+    nanosleep(&pause, NULL);
+}
+
 static size_t answer(void *arg, const char *request, const struct message *message, uint64_t *word, char *out)
 {
-    (void)request, (void)message, (void)word;
+    (void)word;
+    handle(request, message->head_size);
     const struct reply *reply = arg;
     memcpy(out, reply->bytes, reply->size);
     return reply->size;
@@ -81,7 +102,7 @@ static int run(uint16_t port, unsigned threads, struct reply *reply)
 int main(int argc, char **argv)
 {
     unsigned port = 0, threads = 1, size = 90;
-    for (int option; (option = getopt(argc, argv, "p:t:b:")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "p:t:b:s:")) != -1;) {
         unsigned value = optarg ? (unsigned)strtoul(optarg, NULL, 10) : 0;
         if (option == 'p')
             port = value;
@@ -89,7 +110,7 @@ int main(int argc, char **argv)
             threads = value;
         else if (option == 'b')
             size = value;
-        else
+        else if (option != 's' || sscanf(optarg, "%lu/%lu", &stall.us, &stall.each) != 2 || stall.each == 0)
             return 2;
     }
     static struct reply reply;

@@ -389,6 +389,37 @@ threads() {
     expect "one with links both ways and a wire has five" threads_are A 5
 }
 
+# Two of the links on pure-send, one on pure-send-2; the name of one is never found, that of the others is looked up by both.
+two_loops() {
+    two_hosts
+    key C
+    key nameless
+    new_port
+    local other_port=$port
+    receiver C "127.0.0.1:$other_port" A
+    sed -i "s/127.0.0.1:$link_port/localhost:$link_port/; s/^store/loops = 2\nstore/" A.conf
+    sending_app other "localhost:$other_port" "${public[C]}" >>A.conf
+    sending_app lost "nowhere.invalid:$other_port" "${public[nameless]}" >>A.conf
+    start B
+    start C
+    start A
+    feed A 1 1000 100 lost
+    pour A 1 200 50
+    feed A 1 10000 20 other
+    expect "the second loop's records, each once and in order" within 20 holds C 1 10000
+    enough
+    expect "the first's, beside a link without an address" within 20 holds B 1 "$poured"
+    expect "both loops have worked" loops_of A 2
+    expect "one more thread" within 10 threads_are A 5
+    expect "with a backlog on one loop it ends within 5 s, with status 0" stop A
+    expect "and says how much was not delivered" [ "$(lines_of A 'output lost.out: 1000 records were not delivered')" = 1 ]
+    expect "the receivers end" eval 'stop B && stop C'
+}
+
+loops_of() {
+    [ "$(web "$1" /metrics | grep -c '^pure_io_sqes_total{loop="pure-send\(-[0-9]*\)\?"} [1-9]')" = "$2" ]
+}
+
 checks() { # NAME EXIT_STATUS TEXT
     "$build/pure-host" check -c "$1.conf" >check.txt 2>&1
     [ $? -eq "$2" ] && { [ -z "$3" ] || grep -qF -- "$3" check.txt; }
@@ -412,7 +443,7 @@ bad_key_files() {
 # The long ones first. Under the sanitizers only those in which much happens that has to be undone or freed.
 scenarios=("$@")
 [ $# -gt 0 ] || scenarios=(dead_beside receiver_killed name_moved nat_entry_dies mtu_cut_silently sender_killed
-    stopped_under_load nat_rebinds unknown_key)
+    two_loops stopped_under_load nat_rebinds unknown_key)
 [ $# -gt 0 ] || [ "$variant" != release ] || scenarios+=(mtu_cut_with_icmp clock_off plain offload_switched_off
     segments_refused threads bad_key_files)
 for i in "${!scenarios[@]}"; do

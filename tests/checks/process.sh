@@ -79,6 +79,17 @@ pid=$!
 url=http://127.0.0.1:$port
 await
 
+# The front's thread weighs less than the apps' and the sending loop's, which weigh what the process was given.
+light=$(($(nice) + 5))
+[ "$light" -le 19 ] || light=19
+for task in /proc/$pid/task/*; do
+    case $(cat "$task/comm") in
+    pure-own-* | pure-send*) weight=$(nice) ;;
+    *) [ "${task##*/}" = $pid ] || continue; weight=$light ;;
+    esac
+    [ "$(awk '{ print $19 }' "$task/stat")" = "$weight" ] || die "nice values: $(cat /proc/$pid/task/*/stat)"
+done
+
 # 4 clients: 10 requests of 100 lines each to relay and to counter; 50 single events to the app whose output is dead
 lines=$(seq 100)
 for client in 1 2 3 4; do

@@ -40,7 +40,7 @@ static void check_peer(const struct config *config, const struct config_peer *pe
 static void check_loaded(const struct config *config)
 {
     assert(config->app_count > 0 && config->app_count <= CONFIG_APPS_MAX);
-    assert(config->owners >= 1 && config->loops >= 1 && config->loops <= 16 && config->http && config->name);
+    assert(config->owners >= 1 && config->loops >= 1 && config->loops <= 32 && config->http && config->name);
     for (unsigned i = 0; i < config->app_count; i++)
         assert(config->apps[i].name && strchr(config->apps[i].module, '/') && config->apps[i].arg);
     for (unsigned i = 0; i < config->output_count; i++) {

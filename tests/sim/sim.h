@@ -70,6 +70,8 @@ enum sim_end sim_run(struct sim *sim, uint64_t until_ns, bool (*until)(void *con
 enum sim_end sim_run_until(struct sim *sim, bool (*until)(void *context), void *context);
 /* Runs for that long: SIM_TIME, also when the world is stuck before. */
 enum sim_end sim_run_for(struct sim *sim, uint64_t ns);
+/* Time goes on by `ns`: from `until`, as if the step just made had taken it. */
+void sim_pass(struct sim *sim, uint64_t ns);
 /* For tests that call io_wait themselves: jumps to the next deadline or event and makes it happen. False:
  * stuck. */
 bool sim_advance(struct sim *sim);

@@ -203,7 +203,8 @@ static inline void open_peer(struct bench *b, unsigned index, const char *name)
     p->access = (struct link_peer_access){.name = name, .apps = p->apps};
     memset(p->access.key, (int)(0xf0 + index), LINK_KEY_BYTES); /* its text begins with '/' and '+', too */
     p->apps[DASH] = p->apps[UNLINKED] = true;
-    struct inlet_limits limits = {8, WINDOW_BYTES, 8 * WINDOW_BYTES, 100000};
+    struct inlet_limits limits = {
+        .places = 8, .stream_window = WINDOW_BYTES, .session_window = 8 * WINDOW_BYTES, .max_record = 100000};
     assert_int_equal(inlets_init(&p->inlets, &limits, &b->li.consumer, &p->access, wants), 0);
     assert_int_equal(sent_init(&p->sent, 64, 0), 0);
 }

@@ -16,6 +16,10 @@
 
 #include <stdlib.h>
 
+/* There is room for no more, however long a run is: a day's worth would be more than a small machine gives.
+ * What a run needs beyond is an assertion's. */
+#define CHUNKS_MAX UINT64_C(16000000)
+
 struct net {
     uint64_t rate;                     /* bytes a second */
     uint64_t delay_ns;                 /* each way, without the queue */
@@ -289,7 +293,7 @@ static inline struct result bulk_path(const struct net *net, uint64_t bytes, uin
     const struct sent_handler handler = {bulk_chunk_acked, bulk_chunk_lost, &b};
     uint64_t now_ns = START_NS, end_ns = START_NS + seconds * NS_PER_S;
     b = (struct bulk){.wire = {.net = net, .random = {seed}}, .rest_bytes = bytes, .last_send_ns = START_NS};
-    b.most = 4 * net->rate * seconds / 1000 + 100000;
+    b.most = min_u64(4 * net->rate * seconds / 1000 + 100000, CHUNKS_MAX);
     b.again = calloc(b.most, sizeof *b.again);
     b.have = calloc(b.most, 1);
     int error = path_init(&b.path, SENT_PACKETS, 0, mtu_limit, now_ns);

@@ -4,6 +4,8 @@
 #include "uring/dns.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -18,6 +20,14 @@
 static _Atomic uint64_t now_ns;
 static _Atomic bool released;
 static _Atomic unsigned calls;
+static _Atomic bool no_threads; /* the machine has none to give */
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
+{
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
+        dlsym(RTLD_NEXT, "pthread_create");
+    return no_threads ? EAGAIN : create(thread, attributes, run, argument);
+}
 
 /* --- loops that never sleep --- */
 
@@ -86,7 +96,7 @@ static int set_up(void **state)
 {
     (void)state;
     now_ns = NS_PER_S;
-    released = false;
+    released = no_threads = false;
     calls = 0;
     for (unsigned i = 0; i < LOOPS; i++) {
         struct end *e = &ends[i];
@@ -237,7 +247,7 @@ static void the_limits_are_of_all_loops_together(void **state)
     assert_int_equal(dns_threads(ends[0].dns), DNS_FRESH);
 }
 
-/* What waits for a thread is started by the loop that asked, whichever of them is there. */
+/* Each loop that waits for it sees to it. */
 static void a_name_that_waits_gets_its_thread_though_a_loop_has_left(void **state)
 {
     (void)state;
@@ -255,6 +265,30 @@ static void a_name_that_waits_gets_its_thread_though_a_loop_has_left(void **stat
     now_ns += DNS_SLOW_NS; /* the others are slow by now */
     await(&same);
     assert_int_equal(late.answers, 0);
+}
+
+static void a_name_that_gets_no_thread_is_told_to_the_loop_that_asked(void **state)
+{
+    (void)state;
+    static struct asker a[DNS_FRESH], late, same;
+    for (unsigned i = 0; i < DNS_FRESH; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "hang-%u", i);
+        ask(&ends[0], &a[i], name);
+    }
+    ask(&ends[1], &late, "late");
+    ask(&ends[2], &same, "late");
+    await_calls(DNS_FRESH);
+    settle();
+    no_threads = true;
+    now_ns += DNS_SLOW_NS;
+    step(&ends[2]); /* sees the time */
+    step(&ends[2]); /* there is room for late, and no thread */
+    assert_int_equal(same.answers, 1);
+    assert_int_equal(late.answers, 0);
+    step(&ends[1]);
+    assert_int_equal(late.answers, 1);
+    assert_int_equal(late.error, PE_NAME_BUSY);
 }
 
 /* Loops look at the clock at moments of their own. */
@@ -321,6 +355,7 @@ int main(void)
         WITH_BENCH(cancelled_requests_leave_those_of_other_loops),
         WITH_BENCH(the_limits_are_of_all_loops_together),
         WITH_BENCH(a_name_that_waits_gets_its_thread_though_a_loop_has_left),
+        WITH_BENCH(a_name_that_gets_no_thread_is_told_to_the_loop_that_asked),
         WITH_BENCH(an_answer_from_the_future_is_fresh),
         WITH_BENCH(loops_on_threads_of_their_own_get_all_their_answers),
     };

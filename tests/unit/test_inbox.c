@@ -207,6 +207,44 @@ static void it_refuses_above_three_quarters_until_below_one(void **state)
     assert_int_equal(inbox_reserve(inbox, 1, 0), 0);
 }
 
+/* Fills it to between a quarter and three quarters, and has it refuse. */
+static void begin_to_refuse(struct inbox *inbox, uint64_t now_ns)
+{
+    static char data[CAPACITY / 2];
+    struct run run = an_event(data, sizeof data);
+    assert_int_equal(inbox_put(inbox, &run), 0);
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 4, now_ns), PE_FULL);
+    assert_true(inbox->refusing);
+}
+
+static void a_valve_ends_what_refuses_below_three_quarters_after_a_while(void **state)
+{
+    struct inbox *inbox = &((struct fixture *)*state)->inbox;
+    uint64_t start_ns = 1000 * NS_PER_S, last_ns = start_ns + INBOX_VALVE_NS;
+    begin_to_refuse(inbox, start_ns);
+    assert_int_equal(inbox_reserve(inbox, 1, last_ns - 1), PE_FULL);
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 4, last_ns), PE_FULL); /* over three quarters never */
+    assert_int_equal(inbox_reserve(inbox, 1, last_ns), 0);
+    inbox_release(inbox, 1);
+    assert_false(inbox->refusing);
+    /* once it refuses again the time begins anew */
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 4, last_ns + 5), PE_FULL);
+    assert_int_equal(inbox_reserve(inbox, 1, last_ns + 4 + INBOX_VALVE_NS), PE_FULL);
+    assert_int_equal(inbox_reserve(inbox, 1, last_ns + 5 + INBOX_VALVE_NS), 0);
+}
+
+static void without_feedback_it_takes_whatever_there_is_room_for(void **state)
+{
+    struct inbox *inbox = &((struct fixture *)*state)->inbox;
+    inbox->without_feedback = true;
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 2, 0), 0);
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 2 - 1, 0), 0);
+    assert_int_equal(inbox_reserve(inbox, 2, 0), PE_FULL);
+    assert_int_equal(inbox_reserve(inbox, 1, 0), 0);
+    assert_int_equal(inbox_reserve(inbox, CAPACITY / 2 + 1, 0), PE_TOO_LARGE);
+    inbox_release(inbox, CAPACITY);
+}
+
 static void what_is_announced_has_half_of_it_and_the_rest_comes_in_by_itself(void **state)
 {
     struct inbox *inbox = &((struct fixture *)*state)->inbox;
@@ -381,6 +419,8 @@ int main(void)
         TEST(a_run_that_was_begun_and_not_committed_was_never_there),
         TEST(results_come_in_the_order_of_the_runs_and_a_text_lives_until_the_next),
         TEST(it_refuses_above_three_quarters_until_below_one),
+        TEST(a_valve_ends_what_refuses_below_three_quarters_after_a_while),
+        TEST(without_feedback_it_takes_whatever_there_is_room_for),
         TEST(what_is_announced_has_half_of_it_and_the_rest_comes_in_by_itself),
         TEST(a_body_over_half_of_it_is_too_large_and_half_always_comes_in),
         TEST(what_is_held_counts_against_admission_until_the_owner_frees_it),

@@ -234,7 +234,8 @@ static void world_open(uint32_t count, uint64_t window, uint64_t queue_bytes, si
 {
     static const uint8_t epoch[FRAME_EPOCH_BYTES] = {1};
     const struct outputs_hooks hooks = {stored, refused, NULL};
-    const struct inlet_limits limits = {STREAMS, window / 4, window, max_record};
+    const struct inlet_limits limits = {
+        .places = STREAMS, .stream_window = window / 4, .session_window = window, .max_record = max_record};
     w = (struct world){.count = count, .random = {1}, .now_ns = NS_PER_S};
     w.apps = aligned_alloc(CACHE_LINE, STREAMS * sizeof *w.apps);
     assert_non_null(w.apps);

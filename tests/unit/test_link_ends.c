@@ -221,6 +221,32 @@ static void a_receiver_that_stores_nothing_is_waited_for(void **state)
     world_free(w);
 }
 
+/* Without early refusal: more is promised than there is room for, and what comes of it is not acknowledged.
+ */
+static void what_was_promised_without_room_is_dropped_and_comes_again(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        struct world *w = world_new(seed, 2, 3, 5000);
+        w->limits.overpromise = UINT64_C(1) << 40;
+        w->limits.session_window = UINT64_C(65536) << (seed % 3);
+        world_start(w);
+        w->consumer_full = true;
+        assert_false(world_run(w, w->now_ns + 300 * NS_PER_MS));
+        bool beyond = false;
+        for (unsigned i = 0; i < 2; i++) {
+            const struct inlets *in = &w->receiver.peers[i]->inlets;
+            beyond |= w->senders[i].link.outputs.session_sent > in->session_credit;
+            assert_true(in->session_received <= in->session_credit);
+            assert_true(in->session_credit <= in->session_freed + w->limits.session_window + in->extra);
+        }
+        assert_true(beyond);
+        w->consumer_full = false;
+        assert_true(world_run(w, w->now_ns + 600 * NS_PER_S));
+        world_free(w);
+    }
+}
+
 static void streams_that_fill_the_window_and_wait_are_relieved_and_come_again(void **state)
 {
     (void)state;
@@ -325,12 +351,16 @@ static void a_receiver_that_ends_each_session_at_once_costs_a_handshake_a_second
 static void records_that_overfill_the_session_together_all_arrive(void **state)
 {
     (void)state;
-    struct world *w = world_new(1, 1, 3, 400);
-    w->max_record = 60000;
-    w->limits.stream_window = w->limits.session_window = 64 << 10;
-    world_start(w);
-    run_for(w, 300 * NS_PER_S);
-    world_free(w);
+    for (unsigned promised = 0; promised < 2; promised++) {
+        struct world *w = world_new(1, 1, 3, 400);
+        w->max_record = 150000;
+        w->queue_bytes = 1 << 20;
+        w->limits.stream_window = w->limits.session_window = 64 << 10;
+        w->limits.overpromise = promised << 30;
+        world_start(w);
+        run_for(w, 300 * NS_PER_S);
+        world_free(w);
+    }
 }
 
 /* --- refusals --- */
@@ -570,6 +600,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(keys_change_every_two_minutes_and_nothing_waits),
         cmocka_unit_test(a_day_of_silence_is_survived_with_few_datagrams),
         cmocka_unit_test(a_receiver_that_stores_nothing_is_waited_for),
+        cmocka_unit_test(what_was_promised_without_room_is_dropped_and_comes_again),
         cmocka_unit_test(streams_that_fill_the_window_and_wait_are_relieved_and_come_again),
         cmocka_unit_test(a_packet_that_cannot_be_kept_comes_again),
         cmocka_unit_test(a_stop_is_told_and_the_next_start_begins_at_once),

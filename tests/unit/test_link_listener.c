@@ -295,6 +295,22 @@ static void a_quota_is_a_peers_own_and_begins_anew_with_each_round(void **state)
     links_close(&w);
 }
 
+static void without_quotas_everything_is_opened(void **state)
+{
+    (void)state;
+    links_open(&w, 10, 1, 1, 0);
+    w.listener.receiver.without_quotas = true;
+    links_rogue_start(&w);
+    sim_run_for(w.sim, NS_PER_S);
+    for (unsigned k = 0; k < 2300; k++)
+        links_rogue_ping(&w, 1400);
+    sim_run_for(w.sim, NS_PER_S);
+    assert_true(counted(&w.listener.report.datagrams) > 2300);
+    assert_int_equal(counted(&w.listener.report.unopened), 0);
+    links_rogue_end(&w);
+    links_close(&w);
+}
+
 static void strangers_share_one_quota_and_use_nobody_elses(void **state)
 {
     (void)state;
@@ -421,6 +437,7 @@ int main(void)
         cmocka_unit_test(answers_to_strangers_hold_half_of_the_buffers_at_most),
         cmocka_unit_test(a_peer_that_floods_is_cut_to_its_quota_and_delays_nobody),
         cmocka_unit_test(a_quota_is_a_peers_own_and_begins_anew_with_each_round),
+        cmocka_unit_test(without_quotas_everything_is_opened),
         cmocka_unit_test(strangers_share_one_quota_and_use_nobody_elses),
         cmocka_unit_test(each_peer_is_told_of_a_stop_and_finds_the_next_start_at_once),
         cmocka_unit_test(after_a_stop_nothing_is_taken),

@@ -326,6 +326,30 @@ static void the_largest_record_fits_and_a_larger_one_is_an_error(void **state)
     ends_free(e);
 }
 
+static void what_has_come_is_handed_on_in_pieces_of_whole_records(void **state)
+{
+    (void)state;
+    enum { RECORDS = 6000, FRAMED = 21 };
+    static uint8_t bytes[RECORDS * FRAMED];
+    struct ends *e = ends_new(300000);
+    for (unsigned i = 0; i < RECORDS; i++)
+        bytes[i * FRAMED] = FRAMED - 1;
+    e->in.credit = receive_stream_credit(&e->in);
+    assert_int_equal(receive_stream_put(&e->in, 0, span_of(bytes, sizeof bytes)), 0);
+    uint64_t records = 0;
+    struct received_records piece;
+    do {
+        piece = receive_stream_take(&e->in);
+        assert_int_equal(piece.first, records + 1);
+        assert_int_equal(piece.bytes.size, piece.count * FRAMED);
+        assert_true(piece.bytes.size <= RECEIVE_STREAM_TAKE);
+        records += piece.count;
+        assert_int_equal(piece.more, records < RECORDS);
+    } while (piece.more);
+    assert_int_equal(records, RECORDS);
+    ends_free(e);
+}
+
 static void a_stream_that_is_over_uses_no_memory(void **state)
 {
     (void)state;
@@ -402,6 +426,7 @@ int main(void)
         cmocka_unit_test(stores_of_whole_pushes_count_no_records),
         cmocka_unit_test(stored_is_told_only_of_what_came_on_this_stream),
         cmocka_unit_test(the_largest_record_fits_and_a_larger_one_is_an_error),
+        cmocka_unit_test(what_has_come_is_handed_on_in_pieces_of_whole_records),
         cmocka_unit_test(a_stream_that_is_over_uses_no_memory),
         cmocka_unit_test(a_record_that_is_coming_needs_credit_once_all_before_is_freed),
         cmocka_unit_test(turns_are_fair_whatever_the_sizes),

@@ -299,6 +299,44 @@ static void a_failing_event_is_refused_though_another_inlet_is_busy(void **state
     bench_close(&b);
 }
 
+/* From the queue of an inner outlet, as much as several turns give, and a little from clients; and the other
+ * way round: neither waits for more than the other's turn. */
+static void an_inner_outlet_and_the_inbox_take_turns(void **state)
+{
+    (void)state;
+    for (int flooded = 0; flooded < 2; flooded++) {
+        struct bench b;
+        bench_open(&b);
+        struct owned_app from;
+        struct config_app config;
+        struct outlet inner;
+        open_app(&b, &from, &config, "from");
+        open_outlet(&b, &from, &inner);
+        outlet_dispose(&inner);
+        assert_int_equal(outlet_init(&inner, "test", "from", "out", 1 << 20, 1 << 20), 0);
+        inner.consumer = inner.producer = &b.other.board;
+        assert_int_equal(owned_app_add_inner(&b.app, &inner, "e", false, any_epoch), 0);
+        unsigned sends = flooded == 0 ? 3 * TURN_EVENTS : 1, puts = flooded == 1 ? 3 * TURN_EVENTS : 1;
+        for (unsigned i = 0; i < sends; i++) {
+            memcpy(record_queue_reserve(&inner.queue, 2), "+1", 2);
+            record_queue_commit(&inner.queue, 2);
+        }
+        record_queue_publish(&inner.queue);
+        for (unsigned i = 0; i < puts; i++)
+            put(&b.app, RUN_EVENTS, RECORDS("+1"), 0, 0, "");
+        for (int i = 0; i < 2; i++)
+            b.app.task.run(&b.app.task, io_now_ns(b.loop.io));
+        bool some_left = counter_read(&b.app.entry.report.stored) < 3 * TURN_EVENTS;
+        struct run_result result;
+        assert_true(some_left);
+        assert_true(inner.queue.freed.records > 0);
+        assert_true(inbox_take_result(&b.app.entry.inbox, &result));
+        owned_app_dispose(&from);
+        outlet_dispose(&inner);
+        bench_close(&b);
+    }
+}
+
 static void an_app_that_waits_still_shows_its_state(void **state)
 {
     (void)state;
@@ -549,6 +587,7 @@ int main(void)
         cmocka_unit_test(the_state_survives_undo_behind_many_snapshots),
         cmocka_unit_test(an_inner_outlet_delivers_once_in_order_and_holds_for_a_suspended_app),
         cmocka_unit_test(a_failing_event_is_refused_though_another_inlet_is_busy),
+        cmocka_unit_test(an_inner_outlet_and_the_inbox_take_turns),
         cmocka_unit_test(an_app_that_waits_still_shows_its_state),
         cmocka_unit_test(slow_events_end_a_turn_one_by_one),
         cmocka_unit_test(a_refused_run_of_a_new_epoch_changes_nothing),

@@ -585,10 +585,45 @@ static void pipes_fill_empty_and_fail(void **state)
     sim_free(sim);
 }
 
+/* An operation that is queued again whenever it completes, `left` times more. */
+struct again {
+    struct io_op op;
+    struct io *io;
+    unsigned left;
+    char byte;
+};
+
+static void write_again(struct io_op *op, int result, bool more)
+{
+    (void)more;
+    struct again *again = container_of(op, struct again, op);
+    assert_int_equal(result, 1);
+    if (again->left > 0) {
+        again->left--;
+        io_queue(again->io, op);
+    }
+}
+
+static void an_io_that_drains_waits_until_nothing_completes_any_more(void **state)
+{
+    (void)state;
+    for (int drains = 0; drains < 2; drains++) {
+        struct sim *sim = sim_new(1);
+        struct again again = {.io = sim_io(sim, NULL), .left = 99};
+        again.io->drains = drains;
+        io_prepare_memory(&again.op, IO_WRITE, sim_pipe(sim, 1000), &again.byte, 1, write_again);
+        io_queue(again.io, &again.op);
+        assert_int_equal(io_wait(again.io, 0), drains ? 100 : 1);
+        assert_int_equal(again.left, drains ? 0 : 98);
+        sim_free(sim);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_seed_gives_the_same_run),
+        cmocka_unit_test(an_io_that_drains_waits_until_nothing_completes_any_more),
         cmocka_unit_test(a_stream_is_split_at_every_byte),
         cmocka_unit_test(a_connection_is_reset_at_every_byte_and_both_sides_hear),
         cmocka_unit_test(nobody_listening_is_refused_and_a_black_hole_is_silent),
