@@ -51,7 +51,7 @@ endif
 
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 
-LIB_SRC := $(wildcard core/*.c noise/*.c tls/*.c journal/*.c uring/*.c link/*.c wire/*.c) $(filter-out host/main.c,$(wildcard host/*.c))
+LIB_SRC := $(wildcard core/*.c noise/*.c tls/*.c journal/*.c uring/*.c link/*.c wire/*.c) $(filter-out host/main.c host/heap.c,$(wildcard host/*.c))
 SIM_SRC := $(wildcard tests/sim/*.c) $(filter-out %/peer.c,$(wildcard tests/faults/*.c))
 EPOLL_SRC := $(filter-out %/main.c,$(wildcard experiments/epoll/*.c))
 PATH_SRC := $(addprefix experiments/path/,path.c control.c icmp.c)
@@ -134,8 +134,12 @@ $(SIM): $(call objects,$(SIM_SRC) $(EPOLL_SRC) $(PATH_SRC))
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcs $@ $^
 
-$(HOST): $(B)/host/main.o $(LIB)
-	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(LIB) $(LIBS) $(EXPORTS)
+# The program's malloc, which counts (host/heap.h). Sanitizers bring their own.
+HEAP := $(if $(filter release,$(VARIANT)),$(B)/host/heap.o)
+HEAP_EXPORTS := $(foreach f,malloc calloc realloc reallocarray free memalign aligned_alloc posix_memalign valloc pvalloc,-Wl,--export-dynamic-symbol=$(f))
+
+$(HOST): $(B)/host/main.o $(HEAP) $(LIB)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(HEAP) $(LIB) $(LIBS) $(EXPORTS) $(if $(HEAP),$(HEAP_EXPORTS))
 
 $(APP_HEADER): host/app.h
 	@install -D -m 644 $< $@
@@ -166,8 +170,8 @@ $(B)/runners/%: $(B)/tests/runners/%.o $(SIM) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(SIM) $(LIB) -lcjson $(LIBS) $(EXPORTS)
 
-# What tests/checks/links.sh, wires.sh, crash.sh and faults.sh need besides the host, and `path` and the host on the epoll back end.
-LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so crash faults capture receiver proxy names)
+# What tests/checks/links.sh, wires.sh, apps.sh, crash.sh and faults.sh need besides the host, and `path` and the host on the epoll back end.
+LIVE := $(addprefix $(B)/live/,nat device preload.so ledger.so rogue.so crash faults capture receiver proxy names)
 
 $(B)/live/faults: $(B)/tests/faults/peer.o $(SIM) $(LIB)
 	@mkdir -p $(@D)

@@ -79,6 +79,8 @@
     X(PE_OUTPUT_OFF, "disabled by command")                                                             \
     X(PE_MODULE, "the module cannot be used")                                                           \
     X(PE_APP_FAILED, "the app failed the event")                                                        \
+    X(PE_APP_OVERRAN, "the app did not return from a call within its turn_limit")                       \
+    X(PE_APP_DIED, "the app has ended the process too often")                                           \
     X(PE_APP_SUSPENDED, "the app is suspended")                                                         \
     X(PE_CONFIG, "the configuration is wrong")                                                          \
     X(PE_KERNEL, "the kernel refuses io_uring")                                                         \

@@ -250,10 +250,7 @@ static int take_state(struct owned_app *a)
 {
     struct pure_sink *sink = &a->journal.snapshot;
     sink_init(sink, APP_SNAPSHOT_MAX);
-    if (a->state.stateless)
-        return 0;
-    int failure = a->state.app->snapshot(a->state.state, sink);
-    return sink->error ? sink->error : failure ? PE_APP_FAILED : 0;
+    return a->state.stateless ? 0 : app_state_write(&a->state, sink);
 }
 
 static void frame_snapshot(struct owned_app *a)

@@ -12,26 +12,69 @@ struct kept {
     uint32_t event_size, source_size;
 };
 
+/* --- calls of the module; its events come from host/owned_app.c, and again from give_again --- */
+
+static int call_open(struct app_state *s, char *why, size_t why_size)
+{
+    guard_enter(s->guard, "open");
+    int failure = s->app->open(&s->state, s->arg, why, why_size);
+    guard_leave();
+    return failure;
+}
+
+static int call_restore(struct app_state *s, const void *data, size_t size)
+{
+    guard_enter(s->guard, "restore");
+    int failure = s->app->restore(s->state, data, size);
+    guard_leave();
+    return failure;
+}
+
+static void call_close(struct app_state *s)
+{
+    guard_enter(s->guard, "close");
+    s->app->close(s->state);
+    guard_leave();
+    s->state = NULL;
+}
+
+int app_state_write(const struct app_state *s, struct pure_sink *sink)
+{
+    guard_enter(s->guard, "snapshot");
+    int failure = s->app->snapshot(s->state, sink);
+    guard_leave();
+    return sink->error ? sink->error : failure ? PE_APP_FAILED : 0;
+}
+
+int app_state_show(const struct app_state *s, struct pure_sink *sink)
+{
+    if (!s->app->show)
+        return 0;
+    guard_enter(s->guard, "show");
+    int failure = s->app->show(s->state, sink);
+    guard_leave();
+    return sink->error ? sink->error : failure ? PE_APP_FAILED : 0;
+}
+
+/* --- snapshots and the log --- */
+
 int app_state_snapshot(struct app_state *s)
 {
     if (s->stateless)
         return 0;
     sink_clear(&s->log);
     sink_clear(&s->snapshot);
-    int failure = s->app->snapshot(s->state, &s->snapshot);
-    if (s->snapshot.error)
-        return s->snapshot.error;
-    return failure ? PE_APP_FAILED : 0;
+    return app_state_write(s, &s->snapshot);
 }
 
-int app_state_open(struct app_state *s, const struct pure_app *app, const char *arg, char *why,
-                   size_t why_size)
+int app_state_open(struct app_state *s, const struct pure_app *app, struct guard_app *guard, const char *arg,
+                   char *why, size_t why_size)
 {
-    *s = (struct app_state){.app = app, .arg = arg, .stateless = !app->snapshot};
+    *s = (struct app_state){.app = app, .guard = guard, .arg = arg, .stateless = !app->snapshot};
     sink_init(&s->snapshot, APP_SNAPSHOT_MAX);
     sink_init(&s->log, LOG_MAX);
     why[0] = '\0';
-    if (app->open(&s->state, arg, why, why_size)) {
+    if (call_open(s, why, why_size)) {
         if (!why[0])
             snprintf(why, why_size, "its open failed without a reason");
         s->state = NULL;
@@ -47,10 +90,16 @@ int app_state_open(struct app_state *s, const struct pure_app *app, const char *
 void app_state_dispose(struct app_state *s)
 {
     if (s->app)
-        s->app->close(s->state);
+        call_close(s);
+    app_state_abandon(s);
+}
+
+void app_state_abandon(struct app_state *s)
+{
     sink_dispose(&s->snapshot);
     sink_dispose(&s->log);
     s->app = NULL;
+    s->state = NULL;
 }
 
 int app_state_keep(struct app_state *s, const struct events *events)
@@ -74,17 +123,19 @@ static int give_again(struct app_state *s, struct pure_turn *turn, const struct 
     struct pure_event event = {
         .name = events->event, .source = events->source, .number = events->first, .time_ms = events->time_ms};
     const uint8_t *at = events->bytes.data, *end = at + events->bytes.size;
-    for (uint64_t i = 0; i < events->records; i++, event.number++) {
+    int failure = 0;
+    guard_enter(s->guard, "events, given again");
+    for (uint64_t i = 0; i < events->records && !failure; i++, event.number++) {
         struct span data;
         size_t framed = record_get(at, end, &data);
         assert(framed > 0);
         at += framed;
         event.data = data.data;
         event.size = data.size;
-        if (s->app->event(s->state, turn, &event))
-            return PE_APP_FAILED;
+        failure = s->app->event(s->state, turn, &event);
     }
-    return 0;
+    guard_leave();
+    return failure ? PE_APP_FAILED : 0;
 }
 
 /* The run kept at `*at` of the log, which moves behind it. */
@@ -107,9 +158,8 @@ static struct events kept_at(const struct app_state *s, size_t *at)
 static int open_again(struct app_state *s)
 {
     char why[100];
-    s->app->close(s->state);
-    s->state = NULL;
-    if (s->app->open(&s->state, s->arg, why, sizeof why) == 0)
+    call_close(s);
+    if (call_open(s, why, sizeof why) == 0)
         return 0;
     s->app = NULL; /* there is nothing left to close */
     return PE_APP_FAILED;
@@ -120,7 +170,7 @@ int app_state_undo(struct app_state *s, struct pure_turn *turn)
     if (s->stateless)
         return 0;
     int error = open_again(s);
-    if (error == 0 && s->app->restore(s->state, s->snapshot.data, s->snapshot.size))
+    if (error == 0 && call_restore(s, s->snapshot.data, s->snapshot.size))
         error = PE_APP_FAILED;
     turn->replaying = true;
     for (size_t at = 0; error == 0 && at < s->log.size;) {
@@ -136,7 +186,7 @@ int app_state_restore(struct app_state *s, struct span snapshot)
     if (s->stateless)
         return 0;
     int error = open_again(s);
-    if (error == 0 && s->app->restore(s->state, snapshot.data, snapshot.size))
+    if (error == 0 && call_restore(s, snapshot.data, snapshot.size))
         error = PE_APP_FAILED;
     return error;
 }

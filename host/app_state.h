@@ -9,6 +9,7 @@
 
 #include "host/sink.h"
 #include "host/turn.h"
+#include "host/turn_guard.h"
 
 /* Events of one name and source, numbered upwards. */
 struct events {
@@ -22,7 +23,8 @@ struct events {
 #define APP_SNAPSHOT_MAX (64u << 20) /* bytes */
 
 struct app_state {
-    const struct pure_app *app;
+    const struct pure_app *app; /* NULL: there is no state, and nothing of the module is called */
+    struct guard_app *guard;    /* of calls of it; NULL: they are not guarded */
     const char *arg;
     void *state;
     bool stateless; /* the app has no snapshot: its events change nothing */
@@ -31,9 +33,17 @@ struct app_state {
 };
 
 /* Opens the app and takes the first snapshot. 0, or PE_APP_FAILED or PE_TOO_LARGE with a reason in `why`. */
-int app_state_open(struct app_state *s, const struct pure_app *app, const char *arg, char *why,
-                   size_t why_size);
+int app_state_open(struct app_state *s, const struct pure_app *app, struct guard_app *guard, const char *arg,
+                   char *why, size_t why_size);
+/* Also gives its memory back while its app is suspended; then there is no state. */
 void app_state_dispose(struct app_state *s);
+
+/* A call of the module was left: its instance lies as it is, and is never called again, not even to close. */
+void app_state_abandon(struct app_state *s);
+
+/* The state written to `sink`, for people, or as a whole. 0, the sink's error, or PE_APP_FAILED. */
+int app_state_show(const struct app_state *s, struct pure_sink *sink);
+int app_state_write(const struct app_state *s, struct pure_sink *sink);
 
 /* These events have been given, with success. 0, PE_TOO_LARGE or -ENOMEM: the state can no longer be
  * put back, its app must stop. */

@@ -1,5 +1,7 @@
 #include "host/backlog.h"
 
+#include "host/heap.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,7 +137,9 @@ static int spill(struct backlog *b, const void *data, size_t size)
         size_t room = b->spill_room ? b->spill_room : SPILL_KEEP;
         while (room < b->spill_size + framed)
             room *= 2;
+        struct heap_account *account = heap_host_begin();
         uint8_t *memory = realloc(b->spill, room);
+        heap_host_end(account);
         if (!memory)
             return -ENOMEM;
         b->spill = memory;

@@ -3,6 +3,7 @@
 #include "host/cli_store.h"
 #include "host/config_values.h"
 #include "host/key_file.h"
+#include "host/turn_mark.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -71,12 +72,29 @@ static unsigned check_opening(const struct config *config, const struct config_a
     return 1;
 }
 
+/* What has ended the host's process as often would end this one, too. */
+static bool has_died(const struct config *config, const struct config_app *entry, FILE *out)
+{
+    struct mark_app app = {.module = mark_module_at(entry->module)};
+    memcpy(app.name, entry->name, strlen(entry->name));
+    if (!config->store_path || mark_peek(config->store_path, &app) < MARK_DEATHS)
+        return false;
+    fprintf(
+        out,
+        "pure-host: note: %s:%u: [app %s]: not loaded: it has ended the host's process %d times in a row; "
+        "pure-host app resume %s forgets that\n",
+        config->path, entry->line, entry->name, MARK_DEATHS, entry->name);
+    return true;
+}
+
 static unsigned check_app(const struct config *config, const struct config_app *entry,
                           const struct host_options *options, FILE *out)
 {
     const struct pure_app *app;
     void *handle;
     char why[512] = "";
+    if (has_died(config, entry, out))
+        return 0;
     if (options->load_module(options->context, entry->module, &app, &handle, why, sizeof(why)) < 0) {
         fprintf(out, "pure-host: %s:%u: [app %s]: the module cannot be used: %s\n", config->path,
                 entry->module_line, entry->name, why);

@@ -61,6 +61,10 @@ static const struct command commands[] = {
      "Records that the receiver of OUTPUT (APP.OUTPUT) refused as often as attempts = allows: list shows\n"
      "them, replay sends them again, drop forgets them. RANGE is a number, two as in 5-9, or all, which is\n"
      "meant where none is given; drop needs it. With --json, list prints an object a line.\n"},
+    {"app", cli_app, TAKES_CONFIG | TAKES_URL, 2, 2, "app resume " RUNNING " APP",
+     "An app that has ended the process three times in a row is suspended when the host starts, until the\n"
+     "file of its module is another. resume forgets its deaths: the next start loads it again. With -c FILE\n"
+     "the host need not run.\n"},
     {"output", cli_output, TAKES_CONFIG | TAKES_URL, 2, 2, "output enable|disable " RUNNING " OUTPUT",
      "A wire OUTPUT (APP.OUTPUT) that is disabled, by itself or by command, keeps what is sent to it, also\n"
      "when the host is restarted, until it is enabled, or configured anew.\n"},

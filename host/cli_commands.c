@@ -168,20 +168,12 @@ int cli_show_status(const struct cli_arguments *arguments, const struct host_opt
     return show_resource(arguments, "/status", arguments->json ? print_status : print_screen);
 }
 
-static bool is_app(const char *name)
-{
-    if (value_is_name(name, CONFIG_NAME_MAX, ""))
-        return true;
-    cli_fail(CLI_USAGE, "an app's name is 1 to %d letters, digits, '-' or '_'", CONFIG_NAME_MAX);
-    return false;
-}
-
 int cli_show_state(const struct cli_arguments *arguments, const struct host_options *options)
 {
     (void)options;
     const char *app = arguments->operands[0];
     char path[CONFIG_NAME_MAX + 32];
-    if (!is_app(app))
+    if (!cli_is_app(app))
         return CLI_USAGE;
     snprintf(path, sizeof(path), "/apps/%s/state", app);
     return show_resource(arguments, path, print_reply);
@@ -248,7 +240,7 @@ int cli_send(const struct cli_arguments *arguments, const struct host_options *o
     (void)options;
     const char *app = arguments->operands[0], *event = arguments->operands[1];
     const char *given = arguments->operand_count > 2 ? arguments->operands[2] : "";
-    if (!is_app(app))
+    if (!cli_is_app(app))
         return CLI_USAGE;
     if (!value_is_name(event, EVENT_NAME_MAX, ".~"))
         return cli_fail(CLI_USAGE, "an event's name is 1 to %d letters, digits, '-', '_', '.' or '~'",

@@ -33,6 +33,7 @@ int cli_log(const struct cli_arguments *arguments, const struct host_options *op
 int cli_fsck(const struct cli_arguments *arguments, const struct host_options *options);   /* cli_fsck.c */
 int cli_dead(const struct cli_arguments *arguments, const struct host_options *options);   /* cli_dead.c */
 int cli_output(const struct cli_arguments *arguments, const struct host_options *options); /* cli_output.c */
+int cli_app(const struct cli_arguments *arguments, const struct host_options *options);    /* cli_app.c */
 int cli_send(const struct cli_arguments *arguments, const struct host_options *options);
 
 #endif

@@ -113,6 +113,14 @@ int cli_fail_status(const struct cli_reply *reply, const char *what_to_do)
                     what_to_do);
 }
 
+bool cli_is_app(const char *name)
+{
+    if (value_is_name(name, CONFIG_NAME_MAX, ""))
+        return true;
+    cli_fail(CLI_USAGE, "an app's name is 1 to %d letters, digits, '-' or '_'", CONFIG_NAME_MAX);
+    return false;
+}
+
 bool cli_is_output(const char *name)
 {
     char app[CONFIG_NAME_MAX + 2];
@@ -132,11 +140,13 @@ int cli_ask(struct cli_running *running, const char *method, const char *path, c
 {
     char why[512] = "";
     int status = 0;
+    bool of_output = strncmp(path, "/outputs/", strlen("/outputs/")) == 0;
     if (cli_http(&running->endpoint, method, path, span_text(body), reply, why, sizeof(why)) < 0)
         return cli_fail(CLI_FAILED, "%s", why);
     if (reply->status != 200)
-        status = cli_fail_status(reply, reply->status == 404 ? ": pure-host status lists the outputs"
-                                                             : cli_remedy(reply->status));
+        status =
+            cli_fail_status(reply, reply->status == 404 && of_output ? ": pure-host status lists the outputs"
+                                                                     : cli_remedy(reply->status));
     else if (cli_json_whole(span_of(reply->body, reply->size), answer) < 0)
         status = cli_fail(CLI_FAILED, "the host's answer is not JSON");
     if (status != 0)

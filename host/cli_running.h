@@ -28,7 +28,8 @@ int cli_fail_status(const struct cli_reply *reply, const char *what_to_do);
 /* What to do about a status; static, "" if there is nothing to be said. */
 const char *cli_remedy(uint16_t status);
 
-/* Whether it is APP.OUTPUT; if not, that has been said. */
+/* Whether it is an app's name, or APP.OUTPUT; if not, that has been said. */
+bool cli_is_app(const char *name);
 bool cli_is_output(const char *name);
 
 #define CLI_PATH_MAX (2 * CONFIG_NAME_MAX + 64) /* bytes of the paths of an output's resources */

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "host/cli_json.h"
+#include "host/turn_mark.h"
 
 #include <stdlib.h>
 
@@ -217,6 +218,18 @@ static void explain_wait(const struct screen *s, struct span app, const char *na
     }
 }
 
+/* In a call that does not return. */
+static void explain_standing(const struct screen *s, struct span app)
+{
+    char text[100], cell[CELL_BYTES];
+    uint64_t since_ms;
+    if (cli_json_number(app, "stuck_since_ms", &since_ms) < 0)
+        return;
+    show_time(cell, s->now_ms > since_ms ? (s->now_ms - since_ms) / 1000 : 0);
+    snprintf(text, sizeof(text), "It is in a call that has not returned for %s.", cell);
+    show_below(s, text);
+}
+
 static void explain_app(const struct screen *s, struct span app, const char *name, const char *condition)
 {
     char why[512] = "";
@@ -226,7 +239,10 @@ static void explain_app(const struct screen *s, struct span app, const char *nam
     else if (strcmp(condition, "waiting") == 0)
         explain_wait(s, app, name, why, sizeof(why));
     show_below(s, why);
-    if (strcmp(condition, "suspended") == 0)
+    explain_standing(s, app);
+    uint64_t deaths = 0;
+    cli_json_number(app, "deaths", &deaths);
+    if (strcmp(condition, "suspended") == 0 && deaths < MARK_DEATHS) /* else `why` has the remedy */
         show_below(s, "Once its cause is gone, restart the host to try it again.");
 }
 

@@ -145,8 +145,10 @@ struct config_app {
     enum app_durability durability;
     uint64_t interval_ns;         /* interval = 5ms; means something with DURABILITY_INTERVAL only */
     uint64_t keep_ms, keep_bytes; /* keep = 7d, 1G: the history; 0: not given, neither: none is kept */
-    const char *disk_key; /* the first of its keys that needs a store directory; static; NULL: none does */
-    unsigned disk_line;   /* of that key */
+    uint64_t turn_limit_ns; /* turn_limit = 10s: the most processor time of a batch of events; NEVER: none */
+    uint64_t memory_bytes;  /* memory = 256M: what its module may hold of the heap; UINT64_MAX: any */
+    const char *disk_key;   /* the first of its keys that needs a store directory; static; NULL: none does */
+    unsigned disk_line;     /* of that key */
 };
 
 /* The front by TLS, beside the plain one. */

@@ -169,6 +169,26 @@ static int read_time(struct config_loader *l, const struct config_key *key, void
                        value->written, min, max);
 }
 
+/* `none` is the type's largest value: a limit that is never reached. */
+static int read_limit(struct config_loader *l, const struct config_key *key, void *field,
+                      const struct config_value *value)
+{
+    bool is_size = key->offset == offsetof(struct config_app, memory_bytes);
+    uint64_t limit = UINT64_MAX;
+    char min[24], max[24];
+    bool none = strcmp(value->text, "none") == 0;
+    int error = none ? 0 : is_size ? value_size(value->text, &limit) : value_time(value->text, &limit);
+    if (none || (error == 0 && limit >= key->min && limit <= key->max)) {
+        *(uint64_t *)field = limit;
+        return 0;
+    }
+    (is_size ? value_show_size : value_show_time)(min, sizeof(min), key->min);
+    (is_size ? value_show_size : value_show_time)(max, sizeof(max), key->max);
+    return config_fail(l, l->line, "%s = %s: needs a %s from %s to %s, %s, or none", key->name,
+                       value->written, is_size ? "size" : "time", min, max,
+                       is_size ? "in bytes or with K, M, G or T" : "with ms, s, m, h or d");
+}
+
 /* A path with a slash is relative to the configuration's directory; without one it is a name among the
  * installed apps. */
 static int read_module(struct config_loader *l, const struct config_key *key, void *field,
@@ -321,6 +341,8 @@ static const struct config_key app_keys[] = {
     {"durability", config_read_durability, APP(durability), 0, 0, 0},
     {"interval", read_time, APP(interval_ns), NS_PER_MS, 60 * NS_PER_S, 0},
     {"keep", config_read_keep, 0, 0, 0, 0},
+    {"turn_limit", read_limit, APP(turn_limit_ns), NS_PER_S, HOUR, 0},
+    {"memory", read_limit, APP(memory_bytes), MIB, TIB, 0},
 };
 
 static const struct config_key output_keys[] = {

@@ -63,8 +63,12 @@ static int start_app(struct config_loader *l, const char *name)
         return config_fail_memory(l);
     config->apps = apps;
     struct config_app *app = &apps[config->app_count++];
-    *app = (struct config_app){
-        .line = l->line, .arg_line = l->line, .inbox_bytes = 4 << 20, .interval_ns = 5 * NS_PER_MS};
+    *app = (struct config_app){.line = l->line,
+                               .arg_line = l->line,
+                               .inbox_bytes = 4 << 20,
+                               .interval_ns = 5 * NS_PER_MS,
+                               .turn_limit_ns = 10 * NS_PER_S,
+                               .memory_bytes = 256 << 20};
     app->name = strdup(name);
     app->arg = strdup("");
     return app->name && app->arg ? 0 : config_fail_memory(l);

@@ -153,20 +153,9 @@ static size_t copy(char *to, struct span from)
     return from.size;
 }
 
-/* Why the app takes nothing, or NULL. */
-static const char *suspended(struct registry_app *app)
-{
-    if (app->failure[0] != '\0')
-        return app->failure;
-    if (atomic_load_explicit(&app->report.condition, memory_order_relaxed) != APP_SUSPENDED)
-        return NULL;
-    int error = atomic_load_explicit(&app->report.error, memory_order_relaxed);
-    return pure_error_text(error < 0 ? error : PE_APP_SUSPENDED);
-}
-
 const char *front_request_refusal(const struct front *front, const struct front_app *app)
 {
-    const char *why = suspended(app->app);
+    const char *why = registry_app_suspended(app->app);
     return why ? why : front_watch_refusal(front, app);
 }
 
@@ -319,6 +308,24 @@ static void begin_text(struct client *c, enum route route)
     x->route = route;
 }
 
+/* --- deaths --- */
+
+/* Which the mark has under the app's place among all. */
+static void begin_resume(struct client *c, struct front_app *app)
+{
+    const struct registry *r = c->front->registry;
+    unsigned index = 0;
+    while (r->apps[index] != app->app)
+        index++;
+    client_last(c)->kind = EXCHANGE_TEXT;
+    if (registry_deaths(r, index) == 0)
+        client_decline(c, 409, "no deaths of the app are counted: there is nothing to resume");
+    else if (mark_forget(&r->guard->mark, index) < 0)
+        client_decline(c, 500, "the store does not take that its deaths are forgotten");
+    else
+        begin_text(c, ROUTE_RESUME);
+}
+
 /* --- all requests --- */
 
 /* The framing and the fields that concern the connection. False: refused. */
@@ -396,6 +403,8 @@ static void begin_resource(struct client *c, const struct routed *to, const stru
         front_sealed_begin(c, fields);
     else if (to->route == ROUTE_STATE)
         begin_show(c, to->app);
+    else if (to->route == ROUTE_RESUME)
+        begin_resume(c, to->app);
     else if (to->route == ROUTE_DEAD)
         front_dead_list(c, to);
     else if (to->route == ROUTE_DEAD_REPLAY || to->route == ROUTE_DEAD_DROP || to->route == ROUTE_ENABLE ||

@@ -50,6 +50,8 @@ static struct routed find_in_app(const struct front *front, struct span path)
         to.route = ROUTE_RECORDS;
     } else if (span_is(rest, "/state")) {
         to.route = ROUTE_STATE;
+    } else if (span_is(rest, "/resume")) {
+        to.route = ROUTE_RESUME;
     } else {
         return to;
     }
@@ -115,7 +117,7 @@ bool route_takes_posts(enum route route)
 {
     return route == ROUTE_EVENTS || route == ROUTE_RECORDS || route == ROUTE_SEALED ||
            route == ROUTE_DEAD_REPLAY || route == ROUTE_DEAD_DROP || route == ROUTE_ENABLE ||
-           route == ROUTE_DISABLE;
+           route == ROUTE_DISABLE || route == ROUTE_RESUME;
 }
 
 const char *route_allows(enum route route)
@@ -130,6 +132,7 @@ static void root(struct text *t)
                                "POST /apps/APP/records        records from another host\n"
                                "POST /sealed                  records from another host, sealed\n"
                                "GET  /apps/APP/state          what the app shows\n"
+                               "POST /apps/APP/resume         the next start loads it again\n"
                                "GET  /outputs/APP.OUTPUT/dead what it has set aside\n"
                                "GET  /status                  apps and outlets\n"
                                "GET  /health                  200, or 503 with what is wrong\n"
@@ -152,6 +155,9 @@ void route_text(struct front *front, enum route route, uint16_t *status, const c
         break;
     case ROUTE_HEALTH:
         *status = health_write(front, text) ? 200 : 503;
+        break;
+    case ROUTE_RESUME: /* it was done when it was asked for */
+        text_format(text, "{\"resumed\":true}\n");
         break;
     case ROUTE_METRICS:
         *type = "text/plain; version=0.0.4; charset=utf-8";

@@ -13,7 +13,8 @@ enum route {
     ROUTE_RECORDS,
     ROUTE_SEALED, /* /sealed: records, of an app that the request does not name in clear */
     ROUTE_STATE,
-    ROUTE_DEAD, /* /outputs/APP.OUTPUT/dead */
+    ROUTE_RESUME, /* /apps/APP/resume */
+    ROUTE_DEAD,   /* /outputs/APP.OUTPUT/dead */
     ROUTE_DEAD_REPLAY,
     ROUTE_DEAD_DROP,
     ROUTE_ENABLE, /* /outputs/APP.OUTPUT/enable */

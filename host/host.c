@@ -11,7 +11,7 @@
     64                   /* besides those of threads, wires and clients: the log, lookups, refusals, modules \
                           */
 #define FRONT_TASKS    2 /* besides one an app: the front's own, the log writer */
-#define FRONT_TIMERS   3 /* besides its own: the stop's, the end's, that of TLS files */
+#define FRONT_TIMERS   4 /* besides its own: the stop's, the end's, that of TLS files, the guard's */
 #define JOURNAL_TASKS  2 /* of an owner's journal, besides one an app: its writer, its reader */
 #define JOURNAL_TIMERS 3 /* besides two an app: the writer's, the end's */
 #define LISTEN_TASKS   2 /* besides one an app: the listener's own, and of its inlets */
@@ -155,8 +155,15 @@ static int open_app(struct host *h, unsigned index)
     void *module = NULL;
     struct app_journal_options journal;
     host_journal_options(h, (unsigned)(owner - &h->threads[1]), config, &journal);
-    h->options.load_module(h->options.context, config->module, &app, &module, why, sizeof why);
-    int error = owned_app_init(a, config, app, why, &owner->loop, &owner->log, &journal);
+    struct guard_app *guard = host_guard_of(h, index);
+    if (!host_app_died(h, index, why, sizeof why)) {
+        guard_enter(guard, "loading");
+        h->options.load_module(h->options.context, config->module, &app, &module, why, sizeof why);
+        guard_leave();
+    }
+    if (app && guard)
+        guard_know_code(guard, app);
+    int error = owned_app_init(a, config, app, why, &owner->loop, &owner->log, &journal, guard);
     a->module = module;
     a->entry.inbox.without_feedback = h->config->without.feedback;
     h->app_count = index + 1;
@@ -233,6 +240,7 @@ int host_open(struct host **host, const struct config *config, const struct host
     h->signal_fd = -1;
     h->log_pump.fd = -1;
     timer_init(&h->stop_timer, host_go_on_stopping);
+    timer_init(&h->guard_timer, host_look);
     host_tls_init(&h->tls);
     h->options.fill_random(h->options.context, h->epoch, sizeof h->epoch);
     int error = sodium_init() < 0 ? -ENOSYS : 0;
@@ -248,6 +256,8 @@ int host_open(struct host **host, const struct config *config, const struct host
         fit_connections(h);
         error = host_open_store(h, why, why_size);
     }
+    if (error == 0)
+        error = host_open_guard(h);
     if (error == 0)
         error = open_apps(h);
     if (error == 0)
@@ -279,6 +289,18 @@ int host_open(struct host **host, const struct config *config, const struct host
     return error;
 }
 
+/* A module whose call was left stays loaded: its instance lies in it as it is. */
+static void close_app(struct host *h, struct owned_app *a)
+{
+    bool left = atomic_load_explicit(&a->entry.report.error, memory_order_relaxed) == PE_APP_OVERRAN;
+    owned_app_dispose(a);
+    if (!a->module || left)
+        return;
+    guard_enter(a->entry.guard, "unloading");
+    h->options.unload_module(h->options.context, a->module);
+    guard_leave();
+}
+
 void host_close(struct host *h)
 {
     for (unsigned i = 0; i < h->sender_count && h->resolvers; i++) {
@@ -301,11 +323,9 @@ void host_close(struct host *h)
     host_dispose_kept(h);
     host_tls_dispose(&h->tls);
     host_dispose_store(h);
-    for (unsigned i = 0; i < h->app_count; i++) {
-        owned_app_dispose(&h->apps[i]);
-        if (h->apps[i].module)
-            h->options.unload_module(h->options.context, h->apps[i].module);
-    }
+    for (unsigned i = 0; i < h->app_count; i++)
+        close_app(h, &h->apps[i]);
+    host_dispose_guard(h);
     for (unsigned i = 0; i < h->thread_count && h->threads; i++) {
         if (h->threads[i].looped)
             loop_dispose(&h->threads[i].loop);

@@ -28,6 +28,7 @@ struct host_options {
     void (*unload_module)(void *context, void *handle);
     /* Bytes that nobody can guess: epochs, and what spreads retries. */
     void (*fill_random)(void *context, void *bytes, size_t size);
+    bool guards; /* a process of its own: modules that misbehave are noted, left and counted (turn_guard.h) */
     /* An address that this host is to listen on is in use, for the `tries`th time: pauses, and says whether
      * to try again. NULL: no. */
     bool (*await_address)(void *context, unsigned tries);

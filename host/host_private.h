@@ -1,6 +1,6 @@
 /* What the files of the host share: host.c joins it, host_outlets.c and host_wires.c what leaves it and
- * host_listen.c what comes in over links; host_run.c runs and stops it, host_reload.c changes it. Private to
- * them. */
+ * host_listen.c what comes in over links; host_run.c runs and stops it, host_reload.c changes it,
+ * host_guard.c guards it against its apps' modules. Private to them. */
 #ifndef PURE_HOST_HOST_PRIVATE_H
 #define PURE_HOST_HOST_PRIVATE_H
 
@@ -12,6 +12,7 @@
 #include "host/link_inlets.h"
 #include "host/owned_app.h"
 #include "host/sealed_door.h"
+#include "host/turn_guard.h"
 #include "journal/reader.h"
 #include "journal/writer.h"
 #include "link/link.h"
@@ -97,6 +98,11 @@ struct host {
     struct log_writer log_writer;
     bool log_writing;
     struct log_pump log_pump; /* in host_run */
+    struct turn_guard guard;
+    bool guarding;
+    struct registry_app **stuck; /* by guarded thread: the app that it is stuck in, or NULL */
+    struct timer guard_timer;    /* of looks at the threads, on the front's loop */
+    uint64_t look_every_ns;
     struct store store;
     bool storing;
     struct host_journal *journals;    /* by owner; NULL: the store is memory */
@@ -154,6 +160,19 @@ const uint8_t *host_stream_epoch(struct host *h, const struct config_output *con
 /* Of an owner's thread; of others there is nothing to stop. */
 void host_stop_journal(struct host_thread *t);
 bool host_journal_stopped(const struct host_thread *t);
+
+/* The guard of calls into modules, if the options want one; after the store, before the apps (host_guard.c).
+ * 0 or -ENOMEM. */
+int host_open_guard(struct host *h);
+void host_dispose_guard(struct host *h);
+/* Of an app, by its index; NULL: its calls are not guarded. */
+struct guard_app *host_guard_of(struct host *h, unsigned app);
+/* Whether the app has ended the process too often to be loaded, and why. */
+bool host_app_died(struct host *h, unsigned app, char *why, size_t why_size);
+/* The calling thread is this one; an owner's calls modules. Ends with guard_thread_end. */
+void host_guard_thread(struct host_thread *t);
+void host_start_looking(struct host *h);
+void host_look(struct timer *timer, uint64_t now_ns);
 
 /* All outlets, joined to their apps. */
 int host_open_outlets(struct host *h, char *why, size_t why_size);

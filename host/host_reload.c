@@ -151,7 +151,8 @@ static bool same_app(const struct config_app *a, const struct config_app *b)
 {
     return same_text(a->module, b->module) && same_text(a->arg, b->arg) && a->inbox_bytes == b->inbox_bytes &&
            a->durability == b->durability && a->interval_ns == b->interval_ns && a->keep_ms == b->keep_ms &&
-           a->keep_bytes == b->keep_bytes;
+           a->keep_bytes == b->keep_bytes && a->turn_limit_ns == b->turn_limit_ns &&
+           a->memory_bytes == b->memory_bytes;
 }
 
 static void compare_apps(struct host *h, const struct config *to, unsigned *waiting)

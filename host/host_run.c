@@ -238,12 +238,14 @@ static void *run_thread(void *argument)
 {
     struct host_thread *t = argument;
     int error = 0;
+    host_guard_thread(t);
     lighten(t);
     while (error == 0 && !atomic_load_explicit(&t->stop, memory_order_acquire))
         error = loop_step(&t->loop);
     if (error == 0)
         error = end_outlets(t);
     tls_thread_end();
+    guard_thread_end();
     if (error < 0) {
         atomic_store(&t->error, error);
         io_wake(t->host->threads[0].io);
@@ -373,6 +375,8 @@ int host_run(struct host *h)
     if (error == 0)
         host_tls_start(&h->tls, &front_thread(h)->loop, &front_thread(h)->log);
     lighten(front_thread(h)); /* last: threads begin with the weight of who makes them */
+    if (error == 0)
+        host_start_looking(h);
     if (error == 0)
         tell_ready(h);
     while (error == 0 && !host_stopped(h)) {

@@ -76,10 +76,8 @@ bool inbox_inlet_next(struct inbox_inlet *in)
 static void show(struct inbox_inlet *in)
 {
     struct pure_sink *sink = &in->intake->show;
-    const struct app_state *state = in->intake->state;
     sink_clear(sink);
-    int failure = state->app->show ? state->app->show(state->state, sink) : 0;
-    int error = sink->error ? sink->error : failure ? PE_APP_FAILED : 0;
+    int error = app_state_show(in->intake->state, sink);
     finish_with(in, error, stored_count(in), span_of(sink->data, error ? 0 : sink->size));
 }
 

@@ -103,6 +103,26 @@ static bool is_suspended(const struct registry_app *app)
            atomic_load_explicit(&app->report.condition, memory_order_relaxed) == APP_SUSPENDED;
 }
 
+static const struct metric memory_metrics[] = {
+    {"pure_app_memory_bytes", "gauge", "Bytes of the heap that the app's module holds.",
+     offsetof(struct heap_account, bytes)},
+    {"pure_app_memory_refused_total", "counter", "Allocations refused, as they were over the app's memory.",
+     offsetof(struct heap_account, refused)},
+};
+
+static void write_guard(struct text *t, const struct registry *r)
+{
+    for (unsigned m = 0; m < ARRAY_SIZE(memory_metrics); m++) {
+        family(t, memory_metrics[m].name, memory_metrics[m].type, memory_metrics[m].help);
+        for (unsigned i = 0; i < r->app_count; i++)
+            app_sample(t, memory_metrics[m].name, r->apps[i],
+                       at(&r->apps[i]->guard->memory, memory_metrics[m].offset));
+    }
+    family(t, "pure_app_deaths", "gauge", "Times in a row that the app has ended the process.");
+    for (unsigned i = 0; i < r->app_count; i++)
+        app_sample(t, "pure_app_deaths", r->apps[i], registry_deaths(r, i));
+}
+
 static void write_apps(struct text *t, const struct registry *r)
 {
     for (unsigned m = 0; m < ARRAY_SIZE(app_metrics); m++) {
@@ -116,6 +136,11 @@ static void write_apps(struct text *t, const struct registry *r)
     family(t, "pure_app_suspended", "gauge", "1 if the app takes no events until the host is restarted.");
     for (unsigned i = 0; i < r->app_count; i++)
         app_sample(t, "pure_app_suspended", r->apps[i], is_suspended(r->apps[i]));
+    family(t, "pure_app_stuck", "gauge", "1 if the app is in a call that does not return.");
+    for (unsigned i = 0; i < r->app_count; i++)
+        app_sample(t, "pure_app_stuck", r->apps[i], counter_read(&r->apps[i]->report.stuck_ms) > 0);
+    if (r->guard)
+        write_guard(t, r);
 }
 
 /* --- outlets --- */

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum fed {
     FED_ALL,    /* nothing is left */
@@ -20,12 +19,12 @@ static void set_condition(struct owned_app *a, enum app_condition condition)
     atomic_store_explicit(&a->entry.report.condition, condition, memory_order_relaxed);
 }
 
-static void suspend(struct owned_app *a, int error, const char *why)
+void owned_app_suspend(struct owned_app *a, int error, const char *why)
 {
     atomic_store_explicit(&a->entry.report.error, error, memory_order_relaxed);
-    set_condition(a, APP_SUSPENDED);
-    log_line(a->log, LOG_ERROR, "app %s is suspended: %s (%s); restart the host to try it again",
-             a->entry.name, why, pure_error_text(error));
+    atomic_store_explicit(&a->entry.report.condition, APP_SUSPENDED, memory_order_release); /* entry.reason */
+    log_line(a->log, LOG_ERROR, "app %s is suspended: %s (%s)%s", a->entry.name, why, pure_error_text(error),
+             error == PE_APP_DIED ? "" : "; restart the host to try it again");
 }
 
 static struct inbox_inlet *inbox_of(struct owned_app *a, unsigned inlet)
@@ -88,7 +87,7 @@ static bool unit_failed(struct owned_app *a)
     struct turn_outlet *full = a->turn.full;
     turn_undo_unit(&a->turn);
     if (app_state_undo(&a->state, &a->turn) < 0) {
-        suspend(a, PE_APP_FAILED, "its state could not be put back after a failed event");
+        owned_app_suspend(a, PE_APP_FAILED, "its state could not be put back after a failed event");
         return false;
     }
     if (full && a->turn.needs <= turn_room(&a->turn, full)) {
@@ -107,7 +106,7 @@ static bool unit_failed(struct owned_app *a)
     counter_add(&a->entry.report.refused, 1);
     report_refused(a);
     if (++a->failures_in_row == FAILURES_IN_A_ROW)
-        suspend(a, PE_APP_FAILED, "it has failed too many events in a row");
+        owned_app_suspend(a, PE_APP_FAILED, "it has failed too many events in a row");
     return true;
 }
 
@@ -140,50 +139,56 @@ static bool budget_spent(struct owned_app *a)
 
 enum given { GIVEN_ALL, GIVEN_SOME, GIVEN_FAILED };
 
-/* Gives events, each a unit of its own or (`whole`) all of them one unit, and moves the front of
- * `left` behind those that succeeded. */
-static enum given give(struct owned_app *a, struct events *left, bool whole)
+/* The module's calls. Returns whether one has failed. */
+static bool give_events(struct owned_app *a)
 {
     const struct pure_app *app = a->state.app;
-    struct events done = *left;
-    struct pure_event event = {
-        .name = left->event, .source = left->source, .number = left->first, .time_ms = left->time_ms};
-    const uint8_t *at = left->bytes.data, *end = at + left->bytes.size;
+    struct giving *g = &a->giving;
+    const uint8_t *end = g->at + g->left->bytes.size;
     bool failed = false;
-    if (whole)
-        turn_begin_unit(&a->turn);
-    while (event.number - left->first < left->records) {
-        if (!whole && budget_spent(a))
+    guard_enter(a->state.guard, "event");
+    while (g->event.number - g->left->first < g->left->records) {
+        if (!g->whole && budget_spent(a))
             break;
-        if (!whole)
+        if (!g->whole)
             turn_begin_unit(&a->turn);
         struct span data;
-        size_t framed = record_get(at, end, &data);
+        size_t framed = record_get(g->at, end, &data);
         assert(framed > 0); /* checked where they came in */
-        event.data = data.data;
-        event.size = data.size;
-        failed = app->event(a->state.state, &a->turn, &event) != 0 || a->turn.error != 0;
+        g->event.data = data.data;
+        g->event.size = data.size;
+        failed = app->event(a->state.state, &a->turn, &g->event) != 0 || a->turn.error != 0;
         if (failed)
             break;
-        at += framed;
-        event.number++;
+        g->at += framed;
+        g->event.number++;
         a->events++;
         a->bytes += framed;
     }
+    guard_leave();
+    return failed;
+}
+
+/* What was given takes its course; `failed`: not the unit at hand. */
+static enum given account(struct owned_app *a, bool failed)
+{
+    struct giving *g = &a->giving;
+    struct events *left = g->left, done = *left;
     if (failed) {
-        a->failed_event = event.name;
-        a->failed_source = event.source;
-        a->failed_number = event.number;
+        a->failed_event = g->event.name;
+        a->failed_source = g->event.source;
+        a->failed_number = g->event.number;
     }
-    if (failed && whole) {
-        at = left->bytes.data;
-        event.number = left->first;
+    if (failed && g->whole) {
+        g->at = left->bytes.data;
+        g->event.number = left->first;
     }
-    done.records = event.number - left->first;
-    done.bytes.size = (size_t)(at - left->bytes.data);
+    g->left = NULL;
+    done.records = g->event.number - left->first;
+    done.bytes.size = (size_t)(g->at - left->bytes.data);
     left->first += done.records;
     left->records -= done.records;
-    left->bytes = span_of(at, (size_t)(end - at));
+    left->bytes = span_of(g->at, left->bytes.size - done.bytes.size);
     counter_add(&a->entry.report.stored, done.records);
     if (done.records > 0)
         unit_succeeded(a);
@@ -192,10 +197,26 @@ static enum given give(struct owned_app *a, struct events *left, bool whole)
     if (kept == PE_TOO_LARGE && !failed)
         kept = app_state_snapshot(&a->state); /* then there is nothing to log */
     if (kept < 0)
-        suspend(a, kept, "what it was given cannot be kept");
+        owned_app_suspend(a, kept, "what it was given cannot be kept");
     if (failed)
         return GIVEN_FAILED;
     return left->records > 0 ? GIVEN_SOME : GIVEN_ALL;
+}
+
+/* Gives events, each a unit of its own or (`whole`) all of them one unit, and moves the front of
+ * `left` behind those that succeeded. */
+static enum given give(struct owned_app *a, struct events *left, bool whole)
+{
+    a->giving = (struct giving){.left = left,
+                                .event = {.name = left->event,
+                                          .source = left->source,
+                                          .number = left->first,
+                                          .time_ms = left->time_ms},
+                                .at = left->bytes.data,
+                                .whole = whole};
+    if (whole)
+        turn_begin_unit(&a->turn);
+    return account(a, give_events(a));
 }
 
 /* --- inboxes --- */
@@ -228,6 +249,12 @@ static enum fed feed_from_inbox(struct owned_app *a, struct inbox_inlet *inbox)
 
 /* --- inner outlets --- */
 
+static void inner_given(const struct owned_app *a, struct inner_inlet *inlet)
+{
+    inlet->given.records = a->inner_left.first - 1;
+    inlet->given.bytes = a->inner_end.bytes - a->inner_left.bytes.size;
+}
+
 static enum fed feed_from_inner(struct owned_app *a, struct inner_inlet *inlet)
 {
     struct stream_position end = outlet_look(inlet->outlet);
@@ -235,19 +262,19 @@ static enum fed feed_from_inner(struct owned_app *a, struct inner_inlet *inlet)
         inlet->given = inlet->outlet->queue.freed;
     if (inlet->given.records == end.records)
         return FED_ALL;
-    struct events left = {.event = inlet->event,
-                          .source = inlet->source,
-                          .first = inlet->given.records + 1,
-                          .time_ms = io_wall_ms(a->loop->io),
-                          .bytes = record_queue_span(&inlet->outlet->queue, inlet->given.bytes),
-                          .records = end.records - inlet->given.records};
-    enum given given = give(a, &left, false);
-    inlet->given.records = left.first - 1;
-    inlet->given.bytes = end.bytes - left.bytes.size;
+    a->inner_end = end;
+    a->inner_left = (struct events){.event = inlet->event,
+                                    .source = inlet->source,
+                                    .first = inlet->given.records + 1,
+                                    .time_ms = io_wall_ms(a->loop->io),
+                                    .bytes = record_queue_span(&inlet->outlet->queue, inlet->given.bytes),
+                                    .records = end.records - inlet->given.records};
+    enum given given = give(a, &a->inner_left, false);
+    inner_given(a, inlet);
     if (given != GIVEN_FAILED)
         return given == GIVEN_ALL ? FED_ALL : FED_BUDGET;
     if (unit_failed(a) && !owned_app_suspended(a))
-        suspend(a, PE_APP_FAILED, "it fails an event that an app of this host has sent it");
+        owned_app_suspend(a, PE_APP_FAILED, "it fails an event that an app of this host has sent it");
     return FED_WAIT;
 }
 
@@ -285,6 +312,58 @@ static bool take_turn(struct owned_app *a, bool waiting)
         fed = inner ? feed_from_inner(a, inner) : feed_from_inbox(a, inbox_of(a, a->inlet));
     }
     return fed == FED_BUDGET;
+}
+
+/* --- calls that do not end --- */
+
+/* The unit at hand is refused, if whoever sent it can be told. */
+static void end_overrun_unit(struct owned_app *a)
+{
+    struct inbox_inlet *inbox = inbox_of(a, a->inlet);
+    turn_undo_unit(&a->turn);
+    account(a, true);
+    counter_add(&a->entry.report.failures, 1);
+    if (!inbox) {
+        inner_given(a, inner_of(a, a->inlet));
+        return;
+    }
+    inbox_inlet_given(inbox);
+    inbox_inlet_refuse(inbox, PE_APP_OVERRAN);
+    counter_add(&a->entry.report.refused, 1);
+}
+
+/* A call was left. `call`: static. */
+static void overran(struct owned_app *a, const char *call)
+{
+    unsigned limit_s = (unsigned)(a->state.guard->limit_ns / NS_PER_S);
+    char *reason = a->entry.reason;
+    bool of_event = a->giving.left != NULL;
+    if (of_event)
+        end_overrun_unit(a);
+    app_state_abandon(&a->state);
+    if (owned_app_suspended(a))
+        return;
+    if (of_event)
+        snprintf(reason, sizeof a->entry.reason, "its event '%s' number %llu of %s took more than %u s",
+                 a->failed_event, (unsigned long long)a->failed_number, a->failed_source, limit_s);
+    else
+        snprintf(reason, sizeof a->entry.reason, "its %s took more than %u s", call, limit_s);
+    owned_app_suspend(a, PE_APP_OVERRAN, reason);
+}
+
+/* One place to come back to for all calls of a turn. */
+static bool take_guarded_turn(struct owned_app *a, bool waiting)
+{
+    if (!guard_here || !a->state.guard)
+        return take_turn(a, waiting);
+    guard_leavable(true);
+    if (sigsetjmp(guard_here->leave, 0) != 0) {
+        overran(a, atomic_load_explicit(&guard_here->call, memory_order_relaxed));
+        return false;
+    }
+    bool more = take_turn(a, waiting);
+    guard_leavable(false);
+    return more;
 }
 
 /* --- its commit --- */
@@ -343,15 +422,15 @@ void owned_app_store_failed(struct owned_app *a, int error)
     for (unsigned i = 0; i < a->inbox_count; i++)
         inbox_inlet_fail(&a->inboxes[i], PE_JOURNAL_FAILED);
     if (!owned_app_suspended(a))
-        suspend(a, error,
-                "its store has failed, so it takes no more events; what was acknowledged is stored");
+        owned_app_suspend(
+            a, error, "its store has failed, so it takes no more events; what was acknowledged is stored");
     loop_want(a->loop, &a->task);
 }
 
 static void commit(struct owned_app *a)
 {
     if (!owned_app_suspended(a) && app_state_settle(&a->state) < 0)
-        suspend(a, PE_APP_FAILED, "its snapshot failed");
+        owned_app_suspend(a, PE_APP_FAILED, "its snapshot failed");
     counter_add(&a->entry.report.sends, a->turn.sends);
     uint32_t waiting = a->turn.waiting;
     counter_add(&a->entry.report.pushes, turn_commit(&a->turn));
@@ -367,9 +446,10 @@ static void commit(struct owned_app *a)
     app_journal_commit(a, marked);
 }
 
-/* A suspended app answers what comes in from outside, and holds the rest. */
+/* A suspended app answers what comes in from outside, and holds the rest. Its memory comes back. */
 static void refuse_all(struct owned_app *a)
 {
+    app_state_dispose(&a->state);
     for (unsigned i = 0; i < a->inbox_count; i++)
         inbox_inlet_refuse_all(&a->inboxes[i]);
     commit(a);
@@ -411,7 +491,7 @@ static void begin_budget(struct owned_app *a, uint64_t now_ns)
     a->clock_due = a->clock_step = 1;
 }
 
-static bool run(struct task *task, uint64_t now_ns)
+bool owned_app_run(struct task *task, uint64_t now_ns)
 {
     struct owned_app *a = container_of(task, struct owned_app, task);
     if (a->journal.on)
@@ -429,7 +509,7 @@ static bool run(struct task *task, uint64_t now_ns)
     if (waiting)
         app_journal_hurry(a);
     begin_budget(a, now_ns);
-    bool more = take_turn(a, waiting);
+    bool more = take_guarded_turn(a, waiting);
     if (a->events > 0)
         counter_add(&a->entry.report.turns, 1);
     commit(a);
@@ -439,114 +519,4 @@ static bool run(struct task *task, uint64_t now_ns)
         return more;
     see_waiting(a, true);
     return more || !was_full || !waits_for_room(a);
-}
-
-static void retry(struct timer *timer, uint64_t now_ns)
-{
-    (void)now_ns;
-    struct owned_app *a = container_of(timer, struct owned_app, retry);
-    loop_want(a->loop, &a->task);
-}
-
-/* --- life --- */
-
-static void suspend_from_the_start(struct owned_app *a, const char *why)
-{
-    snprintf(a->entry.failure, sizeof a->entry.failure, "%s", why);
-    suspend(a, PE_MODULE, why);
-}
-
-static int open_inbox(struct owned_app *a, struct inbox *inbox, uint64_t capacity)
-{
-    int error = inbox_init(inbox, capacity);
-    if (error < 0)
-        return error;
-    inbox->owner = &a->loop->board;
-    inbox->owner_slot = a->task.slot;
-    inbox_inlet_init(&a->inboxes[a->inbox_count++], inbox, &a->intake);
-    return 0;
-}
-
-static int init_parts(struct owned_app *a, const struct config_app *config, const struct pure_app *app)
-{
-    uint32_t outputs = 0;
-    while (app && app->outputs[outputs])
-        outputs++;
-    int error = turn_init(&a->turn, outputs);
-    if (error == 0)
-        error = loop_add(a->loop, &a->task);
-    if (error == 0)
-        error = open_inbox(a, &a->entry.inbox, config->inbox_bytes);
-    return error;
-}
-
-int owned_app_init(struct owned_app *a, const struct config_app *config, const struct pure_app *app,
-                   const char *why, struct loop *loop, struct log *log,
-                   const struct app_journal_options *journal)
-{
-    *a = (struct owned_app){.loop = loop, .log = log, .task.run = run};
-    a->entry.name = config->name;
-    a->entry.durability = DURABILITY_MEMORY;
-    timer_init(&a->retry, retry);
-    intake_init(&a->intake, &a->entry, &a->state, log);
-    app_journal_init(a, journal);
-    int error = init_parts(a, config, app);
-    if (error < 0)
-        return error;
-    char reason[256];
-    if (!app)
-        suspend_from_the_start(a, why);
-    else if (app_state_open(&a->state, app, config->arg, reason, sizeof reason) < 0)
-        suspend_from_the_start(a, reason);
-    return 0;
-}
-
-int owned_app_add_links(struct owned_app *a, uint64_t capacity)
-{
-    assert(a->inbox_count < APP_INBOXES);
-    return open_inbox(a, &a->entry.links, capacity);
-}
-
-void owned_app_not_restored(struct owned_app *a, int error)
-{
-    if (!owned_app_suspended(a)) {
-        snprintf(a->entry.failure, sizeof a->entry.failure, "its state could not be rebuilt from the store");
-        suspend(a, error, a->entry.failure);
-    }
-}
-
-int owned_app_add_inner(struct owned_app *a, struct outlet *outlet, const char *event, bool cyclic,
-                        const uint8_t epoch[EPOCH_BYTES])
-{
-    struct inner_inlet *inners = realloc(a->inners, (a->inner_count + 1) * sizeof *inners);
-    if (!inners)
-        return -ENOMEM;
-    a->inners = inners;
-    struct inner_inlet *inner = &inners[a->inner_count++];
-    struct stream_position start = outlet->queue.tail;
-    *inner = (struct inner_inlet){.outlet = outlet,
-                                  .event = event,
-                                  .cyclic = cyclic,
-                                  .given = start,
-                                  .framed = start.records,
-                                  .filled = start,
-                                  .writing = start};
-    memcpy(inner->epoch, epoch, EPOCH_BYTES);
-    snprintf(inner->source, sizeof inner->source, "%s.%s", outlet->app, outlet->output);
-    outlet->consumer = &a->loop->board;
-    outlet->consumer_slot = a->task.slot;
-    a->in_cycle |= cyclic;
-    return 0;
-}
-
-void owned_app_dispose(struct owned_app *a)
-{
-    app_journal_dispose(a);
-    app_fare_dispose(a);
-    app_state_dispose(&a->state);
-    inbox_dispose(&a->entry.inbox);
-    inbox_dispose(&a->entry.links);
-    turn_dispose(&a->turn);
-    intake_dispose(&a->intake);
-    free(a->inners);
 }

@@ -8,7 +8,9 @@
  *
  * A unit that fails is undone, and tried again TRIES times; then it is refused: its requester is told. A unit
  * that cannot be refused (it came from an inner outlet), or FAILURES_IN_A_ROW refused ones, suspend the app.
- * A unit that finds an outlet full is undone and waits for room; it has not failed.
+ * A unit that finds an outlet full is undone and waits for room; it has not failed. A unit that does not end
+ * within the app's turn_limit is undone, refused if it can be, and suspends the app; what the turn did before
+ * it takes effect (host/turn_guard.h). A suspended app's state is closed, so that its memory comes back.
  *
  * An app that waits takes nothing from its inboxes or from other apps, except from those that it feeds
  * itself, directly or through others: a cycle of full outlets would never come down otherwise. What comes
@@ -45,6 +47,15 @@ struct inner_inlet {
 
 #define APP_INBOXES 2 /* the front's, and that of links */
 
+/* The events being given. It lies here, and not in the functions that give, so that what of it is done
+ * outlives a call that is left (host/turn_guard.h). */
+struct giving {
+    struct events *left; /* what was to be given; NULL: nothing is being given */
+    struct pure_event event;
+    const uint8_t *at; /* of the records: where the event at hand begins */
+    bool whole;        /* they are one unit; else each is one */
+};
+
 struct owned_app {
     struct registry_app entry;
     struct loop *loop;
@@ -78,6 +89,9 @@ struct owned_app {
     unsigned failures_in_row; /* units refused since one succeeded */
     /* the turn under way */
     unsigned inlet;
+    struct giving giving;
+    struct events inner_left;         /* of the inner inlet */
+    struct stream_position inner_end; /* behind that */
     uint64_t deadline_ns;
     uint64_t events, bytes;
     uint64_t clock_ns, clock_due; /* when the clock was looked at last; at which event it is next */
@@ -85,10 +99,11 @@ struct owned_app {
 };
 
 /* Opens `app`; NULL (with the reason in `why`) or an app that does not open is suspended from the start.
+ * `guard` may be NULL.
  * Outlets are set into turn.outlets, inner inlets added, before the loop runs. 0 or a negative errno. */
 int owned_app_init(struct owned_app *a, const struct config_app *config, const struct pure_app *app,
                    const char *why, struct loop *loop, struct log *log,
-                   const struct app_journal_options *journal);
+                   const struct app_journal_options *journal, struct guard_app *guard);
 
 /* Other hosts may send to the app over links: opens entry.links, of `capacity` bytes. Its front is set by
  * whoever joins it to the listener. Before the loop runs. 0 or a negative errno. */
@@ -110,5 +125,13 @@ void owned_app_durable(struct owned_app *a);
 void owned_app_store_failed(struct owned_app *a, int error);
 
 void owned_app_dispose(struct owned_app *a);
+
+/* --- owned_app.c's, for owned_app_life.c --- */
+
+/* Takes no more events. `why` is for the log. */
+void owned_app_suspend(struct owned_app *a, int error, const char *why);
+
+/* The app's task. */
+bool owned_app_run(struct task *task, uint64_t now_ns);
 
 #endif

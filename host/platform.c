@@ -148,6 +148,7 @@ void platform_options(struct platform *platform, struct host_options *options)
         .load_module = load_module,
         .unload_module = unload_module,
         .fill_random = fill_random,
+        .guards = true,
         .await_address = await_address,
         .lighten = lighten,
         .descriptors = descriptor_limit(),

@@ -10,6 +10,7 @@
 #include "host/dead_request.h"
 #include "host/inbox.h"
 #include "host/tls_report.h"
+#include "host/turn_guard.h"
 #include "journal/writer.h"
 #include "link/link.h"
 #include "link/link_listener.h"
@@ -36,6 +37,9 @@ struct app_report {
     _Atomic uint64_t pushes;
     _Atomic uint64_t waits;  /* times it had to wait for a full outlet */
     _Atomic uint64_t epochs; /* times a known stream began a new epoch */
+    /* The front's: since when the app is in a call that does not return, milliseconds since 1970; 0: it is in
+     * none */
+    _Atomic uint64_t stuck_ms;
 };
 
 struct registry_app {
@@ -45,8 +49,14 @@ struct registry_app {
     struct app_report report;
     enum app_durability durability; /* DURABILITY_MEMORY: nothing of it is on the disk. Never changes */
     struct dead_request dead;
-    char failure[256]; /* why it is suspended from the start (its module), or ""; never changes */
+    char failure[256];       /* why it is suspended from the start (its module), or ""; never changes */
+    char reason[256];        /* more of why it is suspended than report.error says, or "". Complete before
+                                report.condition (stored with release) says that it is, and never changes then */
+    struct guard_app *guard; /* NULL: its calls are not guarded */
 };
+
+/* Why it is suspended; NULL: it is not. Any thread. */
+const char *registry_app_suspended(const struct registry_app *app);
 
 static inline bool registry_app_linked(const struct registry_app *app)
 {
@@ -99,6 +109,13 @@ struct registry {
     struct registry_journal *journals;
     struct link_listener_report *listener; /* NULL: no links come in */
     struct tls_report *tls;                /* NULL: no files of TLS are looked at */
+    struct turn_guard *guard;              /* NULL: calls of modules are not guarded */
 };
+
+/* The front's thread: the deaths in a row of the process that were the app's (host/turn_mark.h). */
+static inline uint32_t registry_deaths(const struct registry *r, unsigned app)
+{
+    return r->guard ? r->guard->mark.apps[app].deaths : 0;
+}
 
 #endif

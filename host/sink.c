@@ -1,6 +1,7 @@
 #include "host/sink.h"
 
 #include "core/error.h"
+#include "host/heap.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +13,9 @@ static int grow(struct pure_sink *sink, size_t size)
     size_t capacity = sink->capacity ? sink->capacity : 256;
     while (capacity < size)
         capacity *= 2;
+    struct heap_account *account = heap_host_begin();
     uint8_t *data = realloc(sink->data, capacity);
+    heap_host_end(account);
     if (!data)
         return -ENOMEM;
     sink->data = data;

@@ -37,11 +37,11 @@ static const char *state_name(const struct outlet *o, uint64_t wall_ms)
 
 static void write_why(struct text *t, struct registry_app *app)
 {
-    int error = atomic_load_explicit(&app->report.error, memory_order_relaxed);
-    if (condition_of(app) != APP_SUSPENDED)
+    const char *why = registry_app_suspended(app);
+    if (!why)
         return;
     text_format(t, ",\"why\":");
-    text_json(t, app->failure[0] ? app->failure : pure_error_text(error < 0 ? error : PE_APP_SUSPENDED));
+    text_json(t, why);
 }
 
 static void write_wait(struct text *t, struct registry_app *app)
@@ -64,6 +64,25 @@ static void write_error(struct text *t, struct outlet *o)
     text_json(t, text[0] ? text : pure_error_text(error));
 }
 
+static void write_stuck(struct text *t, const struct registry_app *app)
+{
+    uint64_t stuck_ms = counter_read(&app->report.stuck_ms);
+    if (stuck_ms > 0)
+        text_format(t, ",\"stuck_since_ms\":%llu", (ull)stuck_ms);
+}
+
+/* What its module holds. Where modules are not guarded there are no such members. */
+static void write_guard(struct text *t, const struct registry *r, unsigned app)
+{
+    const struct guard_app *guard = r->apps[app]->guard;
+    if (!guard)
+        return;
+    text_format(t, ",\"memory_bytes\":%llu", (ull)counter_read(&guard->memory.bytes));
+    if (guard->memory.limit != UINT64_MAX)
+        text_format(t, ",\"memory_limit\":%llu", (ull)guard->memory.limit);
+    text_format(t, ",\"deaths\":%u", registry_deaths(r, app));
+}
+
 static void write_durability(struct text *t, const struct registry_app *app)
 {
     static const char *const names[] = {
@@ -71,17 +90,20 @@ static void write_durability(struct text *t, const struct registry_app *app)
     text_format(t, ",\"durability\":\"%s\"", names[app->durability]);
 }
 
-static void write_app(struct text *t, struct registry_app *app)
+static void write_app(struct text *t, const struct registry *r, unsigned index)
 {
+    struct registry_app *app = r->apps[index];
     text_format(t, "{\"name\":");
     text_json(t, app->name);
     text_format(t, ",\"condition\":\"%s\"", condition_name(condition_of(app)));
     write_why(t, app);
     write_wait(t, app);
+    write_stuck(t, app);
     text_format(t, ",\"stored\":%llu,\"failures\":%llu,\"refused\":%llu",
                 (ull)counter_read(&app->report.stored), (ull)counter_read(&app->report.failures),
                 (ull)counter_read(&app->report.refused));
     write_durability(t, app);
+    write_guard(t, r, index);
     text_format(t, ",\"inbox_bytes\":%llu,\"inbox_capacity\":%llu}", (ull)registry_app_held(app),
                 (ull)(app->inbox.runs.capacity + app->links.runs.capacity));
 }
@@ -285,7 +307,7 @@ void status_write(struct front *front, struct text *t)
     text_format(t, ",\"apps\":[");
     for (unsigned i = 0; i < r->app_count; i++) {
         text_add(t, ",", i > 0);
-        write_app(t, r->apps[i]);
+        write_app(t, r, i);
     }
     text_format(t, "],\"outlets\":[");
     for (unsigned i = 0; i < r->outlet_count; i++) {
@@ -308,7 +330,7 @@ static struct verdict judge(const struct registry *r, uint64_t wall_ms)
     struct verdict v = {.healthy = true};
     for (unsigned i = 0; i < r->app_count; i++) {
         int condition = condition_of(r->apps[i]);
-        v.healthy &= condition != APP_SUSPENDED;
+        v.healthy &= condition != APP_SUSPENDED && counter_read(&r->apps[i]->report.stuck_ms) == 0;
         v.degraded |= condition == APP_SUSPENDED || condition == APP_RETRYING;
     }
     for (unsigned i = 0; i < r->outlet_count; i++) {
@@ -342,6 +364,7 @@ bool health_write(struct front *front, struct text *t)
         text_json(t, r->apps[i]->name);
         text_format(t, ",\"condition\":\"%s\"", condition_name(condition_of(r->apps[i])));
         write_why(t, r->apps[i]);
+        write_stuck(t, r->apps[i]);
         text_add(t, "}", 1);
     }
     text_format(t, "],\"destinations\":[");

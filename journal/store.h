@@ -5,6 +5,7 @@
  *         lock                      locked while a process has the store open
  *         0000000000000001.journal  segments (format.h)
  *         damaged/                  copies of damaged bytes: SEGMENT-OFFSET.bytes, never deleted by us
+ *         deaths                    of apps (host/turn_mark.h); the store leaves it alone
  *
  * Opening is recovery, and always works unless the directory itself cannot be used or a segment is of a newer
  * format: what each segment holds is read from its seal, and where that is missing or damaged, from the
@@ -34,6 +35,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#define STORE_DEATHS_NAME     "deaths"
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(64) << 20)
 #define SEGMENT_BYTES_MIN     (UINT64_C(256) << 10)
 #define SEGMENT_NUMBER_MAX    (UINT64_MAX >> 1)

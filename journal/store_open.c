@@ -121,7 +121,8 @@ static void take_name(void *context, const char *name)
 {
     struct opening *o = context;
     struct found found = {0};
-    if (strcmp(name, STORE_LOCK_NAME) == 0 || strcmp(name, STORE_DAMAGED_NAME) == 0 || o->error < 0)
+    if (strcmp(name, STORE_LOCK_NAME) == 0 || strcmp(name, STORE_DAMAGED_NAME) == 0 ||
+        strcmp(name, STORE_DEATHS_NAME) == 0 || o->error < 0)
         return;
     if (!segment_number(name, &found.number)) {
         o->s->report.foreign_files++;

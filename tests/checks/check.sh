@@ -170,6 +170,7 @@ live_checks() {
     between_processes "$1"
     [ "$1" = release ] || return
     check_promises release "webhooks are verified" tests/checks/webhooks.sh release
+    check_promises release "apps that misbehave" tests/checks/apps.sh release
     KILLS=20 check_promises release "hosts are killed" tests/checks/crash.sh release kills
     check_rows "replies over loopback" build/tests/replies --live tests/vectors/replies.jsonl
 }

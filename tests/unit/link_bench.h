@@ -179,7 +179,7 @@ static inline void open_app(struct bench *b, unsigned index, const char *name)
     struct owned_app *app = &b->apps[index];
     b->config[index] = (struct config_app){.name = (char *)name, .arg = "", .inbox_bytes = INBOX_BYTES};
     struct app_journal_options none = {.durability = DURABILITY_MEMORY};
-    assert_int_equal(owned_app_init(app, &b->config[index], &noter, "", &b->owner, &b->log, &none), 0);
+    assert_int_equal(owned_app_init(app, &b->config[index], &noter, "", &b->owner, &b->log, &none, NULL), 0);
     app->entry.inbox.front = &b->listener.board;
     app->entry.inbox.front_slot = 63; /* nobody's */
     b->registry[index] = &app->entry;

@@ -49,6 +49,7 @@ static void defaults_are_as_the_header_says(void **state)
     assert_int_equal(config.apps[0].durability, DURABILITY_MEMORY);
     assert_true(config.apps[0].interval_ns == 5 * NS_PER_MS);
     assert_true(config.apps[0].keep_ms == 0 && config.apps[0].keep_bytes == 0);
+    assert_true(config.apps[0].turn_limit_ns == 10 * NS_PER_S && config.apps[0].memory_bytes == 256 << 20);
     assert_null(config.apps[0].disk_key);
     const struct config_output *output = &config.outputs[0];
     assert_int_equal(output->mode, WIRE_WEBHOOK);
@@ -93,6 +94,8 @@ static void every_key_reaches_its_field(void **state)
                                    "durability = interval\n"
                                    "interval = 60s\n"
                                    "keep = 7d, 1G\n"
+                                   "turn_limit = 2m\n"
+                                   "memory = 1G\n"
                                    "[output a.w]\n"
                                    "event = tick\n"
                                    "queue = 1G\n"
@@ -139,11 +142,13 @@ static void every_key_reaches_its_field(void **state)
     assert_true(config.apps[0].interval_ns == 60 * NS_PER_S);
     assert_true(config.apps[0].keep_ms == UINT64_C(7) * 24 * 3600 * 1000);
     assert_true(config.apps[0].keep_bytes == UINT64_C(1) << 30);
+    assert_true(config.apps[0].turn_limit_ns == 120 * NS_PER_S);
+    assert_true(config.apps[0].memory_bytes == UINT64_C(1) << 30);
     assert_string_equal(config.apps[0].disk_key, "durability");
     assert_int_equal(config.apps[0].disk_line, 19);
     assert_int_equal(config.output_count, 3);
     const struct config_output *wire = &config.outputs[0], *inner = &config.outputs[2];
-    assert_int_equal(wire->line, 22);
+    assert_int_equal(wire->line, 24);
     assert_string_equal(wire->app, "a");
     assert_string_equal(wire->output, "w");
     assert_int_equal(wire->kind, OUTPUT_WIRE);
@@ -154,7 +159,7 @@ static void every_key_reaches_its_field(void **state)
     assert_int_equal(wire->attempts, 5);
     assert_int_equal(wire->dead, 1000000);
     assert_string_equal(wire->disk_key, "backlog");
-    assert_int_equal(wire->disk_line, 26);
+    assert_int_equal(wire->disk_line, 28);
     assert_string_equal(wire->url_text, "http://h:8080/x");
     assert_int_equal(wire->url.port, 8080);
     assert_string_equal(wire->url.target, "/x/apps/b/records");
@@ -299,6 +304,15 @@ static void a_history_is_limited_by_time_or_bytes_or_both_in_any_order(void **st
         assert_true(config.apps[0].keep_bytes == cases[i].bytes);
         config_dispose(&config);
     }
+}
+
+static void limits_of_an_app_may_be_none(void **state)
+{
+    (void)state;
+    struct config config;
+    assert_int_equal(load(&config, "[app a]\nmodule=./a\nturn_limit = none\nmemory = none\n"), 0);
+    assert_true(config.apps[0].turn_limit_ns == NEVER && config.apps[0].memory_bytes == UINT64_MAX);
+    config_dispose(&config);
 }
 
 static void what_asks_for_nothing_on_disk_needs_no_store(void **state)
@@ -451,6 +465,7 @@ int main(void)
         cmocka_unit_test(ipv6_and_other_loopback_addresses_need_no_token),
         cmocka_unit_test(where_the_store_is_decides_what_is_on_disk),
         cmocka_unit_test(a_history_is_limited_by_time_or_bytes_or_both_in_any_order),
+        cmocka_unit_test(limits_of_an_app_may_be_none),
         cmocka_unit_test(what_asks_for_nothing_on_disk_needs_no_store),
         cmocka_unit_test(values_come_from_files_variables_and_credentials),
         cmocka_unit_test(a_file_or_credential_that_cannot_be_used_is_named),

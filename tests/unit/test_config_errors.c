@@ -56,10 +56,12 @@ static void no_error_holds_a_secret(void **state)
 
 /* --- files that are wrong --- */
 
-#define APP    "[app a]\nmodule = ./a\n"
-#define OUTPUT APP "[output a.o]\n"
-#define STORE  "[host]\nstore = s\n"
-#define KEEP   "needs a time from 1s to 3650d, a size from 1M to 1T, or both, such as 7d, 1G"
+#define APP        "[app a]\nmodule = ./a\n"
+#define OUTPUT     APP "[output a.o]\n"
+#define STORE      "[host]\nstore = s\n"
+#define TURN_LIMIT "needs a time from 1s to 1h, with ms, s, m, h or d, or none"
+#define MEMORY     "needs a size from 1M to 1T, in bytes or with K, M, G or T, or none"
+#define KEEP       "needs a time from 1s to 3650d, a size from 1M to 1T, or both, such as 7d, 1G"
 #define HOST_KEYS                                                                                         \
     "name, http, token, store, segment, owners, loops, connections, max_body, body_memory, "              \
     "request_timeout, "                                                                                   \
@@ -149,6 +151,16 @@ static const struct {
     {APP "durability = always\n", "3: durability = always: unknown: known are sync, interval, memory"},
     {APP "interval = 0ms\n", "3: interval = 0ms: needs a time from 1ms to 1m, with ms, s, m, h or d"},
     {APP "interval = 2m\n", "3: interval = 2m: needs a time from 1ms to 1m, with ms, s, m, h or d"},
+    {APP "turn_limit = 999ms\n", "3: turn_limit = 999ms: " TURN_LIMIT},
+    {APP "turn_limit = 61m\n", "3: turn_limit = 61m: " TURN_LIMIT},
+    {APP "turn_limit = 10\n", "3: turn_limit = 10: " TURN_LIMIT},
+    {APP "turn_limit = 1M\n", "3: turn_limit = 1M: " TURN_LIMIT},
+    {APP "turn_limit = \n", "3: turn_limit = : " TURN_LIMIT},
+    {APP "turnlimit = 1s\n", "3: unknown key 'turnlimit' in [app]: did you mean 'turn_limit'?"},
+    {APP "memory = 1023K\n", "3: memory = 1023K: " MEMORY},
+    {APP "memory = 2T\n", "3: memory = 2T: " MEMORY},
+    {APP "memory = 10s\n", "3: memory = 10s: " MEMORY},
+    {APP "memory = nothing\n", "3: memory = nothing: " MEMORY},
     {APP "keep = for ever\n", "3: keep = for ever: " KEEP},
     {APP "keep = 7d,\n", "3: keep = 7d,: " KEEP},
     {APP "keep = 7d, 7d\n", "3: keep = 7d, 7d: " KEEP},
