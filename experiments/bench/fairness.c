@@ -36,6 +36,7 @@ static void add_bad(struct host *host, const struct settings *settings, const ch
     char deed[32];
     snprintf(deed, sizeof deed, "do=%s", strcmp(variant, "quiet") == 0 ? "nothing" : variant);
     host_app(host, settings, "bad", "bad", deed);
+    fprintf(host->text, "turn_limit = 1s\nmemory = 64M\n");
     if (strcmp(variant, "flood") != 0)
         return;
     host_app(host, settings, "drain", "dst", "");
