@@ -143,7 +143,8 @@ static void what_cannot_change_is_named_and_stays(void **state)
     (void)state;
     open_world(APPS "[output src.cloud]\nwire = http://10.0.0.4/hook\n");
     sim_server(world.sim, "10.0.0.4:80", take, ARRAY_SIZE(take));
-    reload("token = t\nowners = 3\nwithout = quotas\n" APPS "[app more]\nmodule = /sim/dst\n" OUTPUT "queue = 1M\n",
+    reload("token = t\nowners = 3\nwithout = quotas\n" APPS "[app more]\nmodule = /sim/dst\n" OUTPUT
+           "queue = 1M\n",
            "10.0.0.4");
     assert_int_equal(world_logged(one, "reload: [host] owners changes with the next start"), 1);
     assert_int_equal(world_logged(one, "reload: [host] without changes with the next start"), 1);
