@@ -72,7 +72,7 @@ struct received_records receive_stream_take(struct receive_stream *s)
     if (scan.records == 0 && piece.size < come.size)
         scan = record_scan(come, s->max_record, 1);
     struct received_records records = {span_of(come.data, scan.bytes), s->next, scan.records, scan.error,
-                                       piece.size < come.size && scan.error == 0};
+                                       piece.size < come.size && scan.records > 0 && scan.error == 0};
     s->handed += scan.bytes;
     s->next += scan.records;
     return records;

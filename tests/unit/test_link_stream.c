@@ -350,6 +350,27 @@ static void what_has_come_is_handed_on_in_pieces_of_whole_records(void **state)
     ends_free(e);
 }
 
+/* Whoever takes while there is more would never end. */
+static void of_a_record_larger_than_a_piece_there_is_no_more_until_it_is_whole(void **state)
+{
+    (void)state;
+    enum { SIZE = MAX_RECORD };
+    assert_true(SIZE > RECEIVE_STREAM_TAKE);
+    static uint8_t bytes[SIZE + VARINT_MAX_BYTES];
+    struct ends *e = ends_new(300000);
+    size_t framed = varint_put(bytes, SIZE) + SIZE;
+    e->in.credit = receive_stream_credit(&e->in);
+    assert_int_equal(receive_stream_put(&e->in, 0, span_of(bytes, framed - 1)), 0);
+    struct received_records piece = receive_stream_take(&e->in);
+    assert_int_equal(piece.count, 0);
+    assert_false(piece.more);
+    assert_int_equal(receive_stream_put(&e->in, framed - 1, span_of(bytes, 1)), 0);
+    piece = receive_stream_take(&e->in);
+    assert_int_equal(piece.count, 1);
+    assert_int_equal(piece.bytes.size, framed);
+    ends_free(e);
+}
+
 static void a_stream_that_is_over_uses_no_memory(void **state)
 {
     (void)state;
@@ -427,6 +448,7 @@ int main(void)
         cmocka_unit_test(stored_is_told_only_of_what_came_on_this_stream),
         cmocka_unit_test(the_largest_record_fits_and_a_larger_one_is_an_error),
         cmocka_unit_test(what_has_come_is_handed_on_in_pieces_of_whole_records),
+        cmocka_unit_test(of_a_record_larger_than_a_piece_there_is_no_more_until_it_is_whole),
         cmocka_unit_test(a_stream_that_is_over_uses_no_memory),
         cmocka_unit_test(a_record_that_is_coming_needs_credit_once_all_before_is_freed),
         cmocka_unit_test(turns_are_fair_whatever_the_sizes),
