@@ -412,6 +412,7 @@ int http_reply_head(uint8_t *bytes, size_t size, size_t *scanned, struct http_he
 {
     if (size == 0)
         return PE_INCOMPLETE;
+    head->odd = false; /* what is in it else is not looked at before it is set */
     int whole = delimit(span_of(bytes, size), HTTP_REPLY_HEAD_MAX, scanned, REPLY, head);
     if (whole < 0)
         return whole;
