@@ -271,7 +271,7 @@ static void a_request_split_anywhere_has_the_same_outcome(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
-        for (size_t cut = 1; cut < strlen(rows[i].request); cut++)
+        for (size_t cut = 1; cut < strlen(rows[i].request); cut += 7 - FEWER(6))
             check_row(&rows[i], (struct way){.cut = cut, .behind = cut % 2});
     }
 }
