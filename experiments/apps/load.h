@@ -1,9 +1,9 @@
 /* What an event of a measuring app costs, and who sees it count:
  *
- *     spin=20us        so much work of the processor an event, in rounds of a loop that were counted out
- * once, at open: an event that is interrupted does not cost less work, as it would by a clock stall=5ms/1000
- * one of so many events sleeps for so long meter=FILE       the counts stand in a file as well, mapped:
- * whoever maps it reads them as they are now, without asking the host, which may have no time to answer
+ *     spin=20us        so much processor time of its thread an event: what interrupts it costs it nothing,
+ * and how fast the processor is just then (its other half may be busy) changes nothing stall=5ms/1000   one
+ * of so many events sleeps for so long meter=FILE       the counts stand in a file as well, mapped: whoever
+ * maps it reads them as they are now, without asking the host, which may have no time to answer
  *
  * A time is a number and `us` or `ms`. */
 #ifndef PURE_EXPERIMENTS_APPS_LOAD_H
@@ -19,9 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOAD_TRIES       8       /* of counting out: the fastest counts, the others were interrupted */
-#define LOAD_TRY_ROUNDS  500000u /* about a millisecond */
-#define LOAD_METER_BYTES 4096    /* of the file, which is there before */
+#define LOAD_METER_BYTES 4096 /* of the file, which is there before */
 
 /* The file's content. One writer. */
 struct load_meter {
@@ -29,7 +27,7 @@ struct load_meter {
 };
 
 struct load {
-    uint64_t spin_rounds;     /* an event; 0: none */
+    uint64_t spin_ns;         /* an event; 0: none */
     uint64_t stall_ns;        /* of one event in `stall_each`; 0: of none */
     uint64_t stall_each;      /* > 0 */
     struct load_meter *meter; /* NULL: nobody looks */
@@ -51,30 +49,18 @@ static inline uint64_t load_time_ns(const char *text, char **end)
     return value * (strncmp(*end, "ms", 2) == 0 ? 1000000u : 1000u);
 }
 
-static inline void load_work(uint64_t rounds)
+static inline uint64_t load_used_ns(void)
 {
-    uint64_t x = rounds;
-    for (uint64_t i = 0; i < rounds; i++)
-        __asm__ volatile("" : "+r"(x) : : "memory");
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
-static inline uint64_t load_now_ns(void)
+static inline void load_work(uint64_t ns)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static inline uint64_t load_rounds_of(uint64_t ns)
-{
-    uint64_t least = UINT64_MAX;
-    for (int i = 0; i < LOAD_TRIES; i++) {
-        uint64_t start_ns = load_now_ns();
-        load_work(LOAD_TRY_ROUNDS);
-        uint64_t took_ns = load_now_ns() - start_ns;
-        least = took_ns < least ? took_ns : least;
-    }
-    return ns * LOAD_TRY_ROUNDS / (least ? least : 1);
+    uint64_t until_ns = load_used_ns() + ns;
+    while (load_used_ns() < until_ns)
+        ;
 }
 
 static inline int load_map(struct load *load, const char *from)
@@ -102,7 +88,7 @@ static inline int load_init(struct load *load, const char *arg, char *error, siz
     const char *meter = load_option(arg, "meter");
     *load = (struct load){.stall_each = 1};
     if (spin)
-        load->spin_rounds = load_rounds_of(load_time_ns(spin, &end));
+        load->spin_ns = load_time_ns(spin, &end);
     if (stall) {
         load->stall_ns = load_time_ns(stall, &end);
         const char *each = strchr(end, '/');
@@ -124,8 +110,8 @@ static inline void load_dispose(struct load *load)
 /* The event after which `records` events of sum `sum` have come. */
 static inline void load_event(const struct load *load, uint64_t records, uint64_t sum)
 {
-    if (load->spin_rounds > 0)
-        load_work(load->spin_rounds);
+    if (load->spin_ns > 0)
+        load_work(load->spin_ns);
     if (load->stall_ns > 0 && records % load->stall_each == 0) {
         struct timespec pause = {(time_t)(load->stall_ns / 1000000000u),
                                  (long)(load->stall_ns % 1000000000u)};
