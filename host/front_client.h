@@ -21,9 +21,10 @@ struct client_sealed;
 #define FRONT_OUTPUT_BYTES 4096 /* replies that go in one send */
 
 /* Requests of one connection that a round of the front begins. One is some 2 us of work, so whoever waits in
- * line behind a thousand connections that pipeline without end waits some 30 ms; and as so many replies fill
- * a send, a smaller visit would cost sends, a larger one would save none. */
-#define FRONT_VISIT 16
+ * line behind a thousand connections that pipeline without end waits for some 16 ms of it, which is four
+ * times as long where the front shares a processor with busy owners. 16 made nothing faster and had /health
+ * wait for up to 57 ms (docs/research/0007). */
+#define FRONT_VISIT 8
 
 /* A connection that waits in line is read on while less than so much of it is kept: then the next visit finds
  * its requests here, without a receive that is armed anew for each. */
