@@ -5,6 +5,7 @@
 
 #include "host/front_client.h"
 #include "host/front_dead.h"
+#include "host/front_line.h"
 #include "host/front_listen.h"
 #include "host/front_watch.h"
 
@@ -19,7 +20,7 @@ uint32_t front_tasks(const struct registry *registry)
 
 uint32_t front_timers(const struct config *config)
 {
-    return config->connections + SURPLUS + 2;
+    return config->connections + SURPLUS + 3;
 }
 
 /* --- rounds --- */
@@ -91,7 +92,8 @@ static bool run(struct task *task, uint64_t now_ns)
     front->round++;
     front->texts_left = TEXTS_A_ROUND;
     push_touched(front); /* first: the owners work while we send */
-    return end_round(front);
+    bool more = front_line_visit(front);
+    return end_round(front) || more;
 }
 
 static void deliver(struct front *front, struct waiter waiter, const struct run_result *result)
@@ -114,6 +116,7 @@ static bool take_results(struct task *task, uint64_t now_ns)
     if (taken > 0)
         app->stalled = false;
     front_dead_answered(front, app);
+    front_line_reopen(app);
     if (end_round(front))
         loop_want(front->loop, &front->task);
     return taken == RESULTS_A_ROUND;
@@ -225,6 +228,7 @@ int front_init(struct front *front, const struct front_options *options, char *w
         .started_ns = options->loop->now_ns,
     };
     front_listen_init(front);
+    front_line_init(front);
     front_watch_init(front);
     int error = make_clients(front);
     if (error == 0)
@@ -252,6 +256,7 @@ void front_dispose(struct front *front)
         loop_remove(front->loop, &front->task);
     timer_unset(&front->loop->timers, &front->accept_again);
     timer_unset(&front->loop->timers, &front->watch);
+    timer_unset(&front->loop->timers, &front->held_look);
     free(front->apps);
     free(front->buckets);
     free(front->clients);

@@ -5,6 +5,7 @@
  *     front_listen.c       accepts, plain and by TLS
  *     front_greet.c        TLS handshakes
  *     front_client.c       one connection: input, the order of replies, deadlines, its end
+ *     front_line.c         visits: whose requests begin when
  *     front_exchange.c     its requests that are not answered yet
  *     front_request.c      from a head to a request: what is wanted, by whom, how the body comes
  *     front_routes.c       which resource, which app; the answers that are texts
@@ -18,11 +19,12 @@
  * the front's task then pushes each touched inbox once and sends each touched connection's ready replies in
  * one send. An app's task takes results as a batch and does the same for the connections they complete.
  *
- * Visits: a round begins at most FRONT_VISIT requests of a connection; what else has come waits in line
- * behind all other connections. So whatever clients send without end, whoever asks how the host is, or stops
- * it, waits for rounds of connections * FRONT_VISIT requests, and for one batch of completions each, whose
- * bytes the receive buffers of the io bound. Texts are few a round but for the health, which is not counted.
- * While the host stops, a connection with an open request begins no other.
+ * Visits: a round begins at most FRONT_VISIT requests of a connection; with what else has come it waits in
+ * line, of which a round visits a few (front_line.h). While others wait, who has begun a request within
+ * FRONT_LIGHT_NS waits behind them; who has not begins one at once. So whatever clients send without end, who
+ * asks how the host is, or stops it, waits for a few rounds of bounded work, and for one batch of completions
+ * each, whose bytes the receive buffers of the io bound. Texts are few a round but for the health, which is
+ * not counted. While the host stops, a connection with an open request begins no other.
  *
  * Bounds: connections and bodies as configured; 64 unanswered requests a connection, then it is not read; a
  * head of HTTP_HEAD_MAX; a body that is not stored is discarded up to 256 KiB; deadlines on everything a
@@ -43,6 +45,11 @@ struct client;
 struct sealed_door;
 struct tls_current;
 
+/* Connections that wait (front_line.h). */
+struct client_line {
+    struct client *first, *last;
+};
+
 /* One app, as the front sees it. */
 struct front_app {
     struct task task; /* results are there */
@@ -53,6 +60,10 @@ struct front_app {
     struct front_app *same_hash; /* next in the bucket */
     struct front_app *touched_next;
     bool touched; /* its inbox has runs that are not pushed */
+    /* front_line.c */
+    struct client_line held;
+    struct front_app *open_next;
+    bool open; /* it may admit those */
     /* front_watch.c */
     bool stalled;                   /* runs wait, and no result came between the last two looks */
     uint32_t crowd;                 /* connections that wait for it, as counted by one look */
@@ -98,8 +109,12 @@ struct front {
     bool in_round;                           /* a task of the front runs: it will look at them */
     uint32_t closing_surplus;                /* descriptors over the pool, being closed */
     bool stopping;
-    /* of `task`: in each, a connection has one visit of FRONT_VISIT requests */
-    uint64_t round;
+    uint64_t round; /* of `task`: in each, a connection has one visit at most */
+    /* front_line.c */
+    struct client_line line; /* wait for a visit */
+    struct front_app *open_first, *open_last;
+    struct timer held_look; /* set while connections are held */
+    unsigned held_at;
     /* front_greet.c */
     struct tls_current *https; /* NULL: nobody comes by TLS. Outlives the front */
     uint32_t greeting;         /* connections in the handshake */

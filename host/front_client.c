@@ -5,6 +5,7 @@
 
 #include "host/front_body.h"
 #include "host/front_greet.h"
+#include "host/front_line.h"
 #include "host/front_reply.h"
 #include "host/front_request.h"
 #include "host/front_sealed.h"
@@ -27,7 +28,7 @@ static bool sending(const struct client *c)
 
 static bool idle(const struct client *c)
 {
-    return c->first == c->end && c->request_ns == NEVER && !sending(c) && !c->lingering && !c->in_line;
+    return c->first == c->end && c->request_ns == NEVER && !sending(c) && !c->lingering && !c->line;
 }
 
 static uint64_t deadline_ns(const struct client *c)
@@ -111,7 +112,7 @@ static uint32_t kept_left(const struct client *c)
  */
 static void clock_request(struct client *c)
 {
-    bool ours = c->paused || c->in_line; /* what is kept waits for us */
+    bool ours = c->paused || c->line; /* what is kept waits for us */
     bool begun = c->reading == READING_BODY || (c->reading == READING_HEAD && kept_left(c) > 0 && !ours);
     if (c->surplus)
         return;
@@ -219,6 +220,20 @@ static size_t take_body(struct client *c, struct span bytes)
     return used;
 }
 
+/* Who was refused, and asks again an app that has no room, or others wait for it, waits, too. */
+static bool held(struct client *c)
+{
+    struct front_app *app = front_request_asks(c);
+    if (app && app == c->turn_of)
+        return false;
+    bool crowded = app && front_line_crowded(app);
+    if (crowded)
+        front_line_hold(c, app);
+    else
+        c->refused_by = NULL;
+    return crowded;
+}
+
 /* Takes a head, if it is whole, and a body without bytes. Returns the size of what it took; 0: more is
  * needed.
  */
@@ -228,7 +243,10 @@ static size_t take_head(struct client *c, struct span bytes)
     if (size == PE_INCOMPLETE)
         return 0;
     c->scanned = 0;
+    if (size > 0 && c->refused_by && held(c))
+        return 0;
     c->visit_left -= c->visit_left > 0;
+    c->begun_ns = c->front->loop->now_ns;
     if (size < 0) {
         front_request_malformed(c, bytes, size);
         return bytes.size;
@@ -249,20 +267,30 @@ static void stop_reading(struct client *c)
     secure_read(&c->secure, false);
 }
 
-/* Whether it has had all the requests that this round of the front gives it. */
-static bool visit_over(struct client *c)
+static void begin_visit(struct client *c, uint8_t requests)
 {
-    if (c->visit_round != c->front->round) {
-        c->visit_round = c->front->round;
-        c->visit_left = FRONT_VISIT;
-    }
-    return c->visit_left == 0 && !c->front->without.quotas;
+    c->visit_round = c->front->round;
+    c->visit_left = requests;
 }
 
-static void wait_in_line(struct client *c)
+/* How many may begin as they come. */
+static uint8_t visit_past_line(const struct client *c)
 {
-    c->in_line = true;
-    client_want(c);
+    if (!c->front->line.first)
+        return FRONT_VISIT;
+    return c->front->loop->now_ns - c->begun_ns >= FRONT_LIGHT_NS ? 1 : 0;
+}
+
+/* Whether it has had all the requests that this round of the front gives it. Then it waits. */
+static bool visit_over(struct client *c)
+{
+    if (c->front->without.quotas)
+        return false;
+    if (c->visit_round != c->front->round)
+        begin_visit(c, visit_past_line(c));
+    if (c->visit_left == 0)
+        front_line_wait(c);
+    return c->visit_left == 0;
 }
 
 /* While the host stops one is enough: it is the last. */
@@ -281,10 +309,8 @@ static size_t take_input(struct client *c, struct span bytes)
             stop_reading(c);
             break;
         }
-        if (c->reading == READING_HEAD && visit_over(c)) {
-            wait_in_line(c);
+        if (c->reading == READING_HEAD && visit_over(c))
             break;
-        }
         size_t took = c->reading == READING_HEAD ? take_head(c, rest) : take_body(c, rest);
         if (took == 0)
             break;
@@ -355,7 +381,7 @@ static void take_bytes(struct client *c, struct span bytes)
 {
     if (kept_left(c) > 0 || c->paused) {
         keep_input(c, bytes);
-        if (!c->paused && !c->in_line && c->reading != READING_NOTHING)
+        if (!c->paused && !c->line && c->reading != READING_NOTHING)
             take_kept(c);
     } else {
         size_t used = take_input(c, bytes);
@@ -382,7 +408,7 @@ static void settle_input(struct client *c)
 /* Whether it is not read for that. */
 static bool keeps_enough(const struct client *c)
 {
-    return c->in_line && kept_left(c) >= FRONT_KEEP_BYTES;
+    return c->line && kept_left(c) >= FRONT_KEEP_BYTES;
 }
 
 static void data(struct stream *s, const uint8_t *bytes, size_t size)
@@ -398,23 +424,28 @@ static void data(struct stream *s, const uint8_t *bytes, size_t size)
         secure_read(&c->secure, false);
 }
 
-/* Reads on once half of the replies that were too many are out, or its turn in the line has come. */
 static void go_on(struct client *c)
 {
-    if (c->paused ? client_unanswered(c) > FRONT_PIPELINE / 2 : !c->in_line)
-        return;
-    c->paused = c->in_line = false;
     take_kept(c);
     settle_input(c);
     if (!c->paused)
         secure_read(&c->secure, !keeps_enough(c));
 }
 
+/* Once half of the replies that were too many are out. */
+static void end_pause(struct client *c)
+{
+    if (!c->paused || client_unanswered(c) > FRONT_PIPELINE / 2)
+        return;
+    c->paused = false;
+    go_on(c);
+}
+
 /* --- the end --- */
 
 static void end_if_done(struct client *c)
 {
-    bool done = c->reading == READING_NOTHING || (c->peer_ended && !c->paused && !c->in_line);
+    bool done = c->reading == READING_NOTHING || (c->peer_ended && !c->paused && !c->line);
     if (!done || c->first != c->end || sending(c) || c->lingering)
         return;
     if (c->lingers && !c->peer_ended)
@@ -450,6 +481,7 @@ static void forget_requests(struct client *c)
     c->generation++;
     front_body_release(c);
     front_sealed_forget(c);
+    front_line_leave(c);
     forget_kept(c);
     for (; c->first != c->end; c->first++) {
         struct exchange *x = client_exchange(c, c->first);
@@ -485,7 +517,7 @@ static void closed(struct stream *s)
 
 void client_stop(struct client *c)
 {
-    if (c->first == c->end && c->reading == READING_HEAD && !sending(c) && !c->in_line)
+    if (c->first == c->end && c->reading == READING_HEAD && !sending(c) && !c->line)
         leave(c);
     else
         client_want(c);
@@ -497,13 +529,23 @@ void client_run(struct client *c)
     if (!c->used || c->closing)
         return;
     send_ready(c);
-    go_on(c);
+    end_pause(c);
     if (c->front->stopping && c->first == c->end && c->reading == READING_HEAD) {
         c->reading = READING_NOTHING;
-        c->lingers |= c->in_line || c->paused;
+        c->lingers |= c->line || c->paused;
+        front_line_leave(c);
     }
     end_if_done(c);
     arm(c);
+}
+
+void client_visit(struct client *c, uint8_t requests, struct front_app *turn_of)
+{
+    c->turn_of = turn_of;
+    begin_visit(c, requests);
+    go_on(c);
+    c->turn_of = NULL;
+    client_want(c);
 }
 
 /* By TLS: the handshake is over. */
@@ -526,7 +568,7 @@ void client_open(struct client *c, int fd, bool surplus, bool secured)
     uint64_t now_ns = c->front->loop->now_ns;
     secure_init(&c->secure, c->front->loop->io, &events, fd);
     timer_init(&c->timer, fired);
-    c->closing = c->greeting = c->lingering = c->lingers = c->peer_ended = c->paused = c->in_line = false;
+    c->closing = c->greeting = c->lingering = c->lingers = c->peer_ended = c->paused = false;
     c->reading = READING_HEAD;
     c->request_ns = c->progress_ns = c->linger_ns = NEVER;
     c->idle_ns = now_ns + c->front->config->idle_ns;
@@ -534,8 +576,9 @@ void client_open(struct client *c, int fd, bool surplus, bool secured)
     if (surplus)
         c->request_ns = now_ns + SURPLUS_NS;
     c->linger_bytes = 0;
-    c->visit_round = c->front->round;
-    c->visit_left = FRONT_VISIT;
+    c->refused_by = c->turn_of = NULL;
+    c->begun_ns = 0;
+    begin_visit(c, visit_past_line(c));
     c->kept_at = c->kept_size = c->output_size = 0;
     c->scanned = 0;
     c->first = c->end = 0;

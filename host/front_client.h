@@ -1,10 +1,9 @@
 /* One connection of the front.
  *
- * Input: bytes are parsed where they were received, at most FRONT_VISIT requests in a round of the front;
- * what cannot be taken yet (a head that is not whole, requests behind these, or behind the 64th unanswered
- * one) is kept and comes first when more comes, or when the connection's turn comes again: it waits in line
- * for that, behind all others that have something to do. Replies: an exchange a request, in order, each
- * answered once its body is in and its results are there.
+ * Input: bytes are parsed where they were received, within the connection's visit (front.h); what cannot be
+ * taken yet (a head that is not whole, requests behind the visit's, or behind the 64th unanswered one) is
+ * kept and comes first when more comes, or with the next visit, for which the connection waits in line.
+ * Replies: an exchange a request, in order, each answered once its body is in and its results are there.
  *
  *     reading   a head, a body, or nothing more: after the last request everything is discarded
  *     end       the last reply is sent; if the client may be sending still, we shut down our half and
@@ -20,11 +19,10 @@ struct client_sealed;
 #define FRONT_PIPELINE     64   /* unanswered requests; a power of two */
 #define FRONT_OUTPUT_BYTES 4096 /* replies that go in one send */
 
-/* Requests of one connection that a round of the front begins. One is some 2 us of work, so whoever waits in
- * line behind a thousand connections that pipeline without end waits for some 16 ms of it, which is four
- * times as long where the front shares a processor with busy owners. 16 made nothing faster and had /health
- * wait for up to 57 ms (docs/research/0007). */
-#define FRONT_VISIT 8
+#define FRONT_VISIT 8 /* requests of one connection that a round of the front begins; each is some 2 us */
+
+/* Who has begun no request for so long begins one past the line. */
+#define FRONT_LIGHT_NS (10 * NS_PER_MS)
 
 /* A connection that waits in line is read on while less than so much of it is kept: then the next visit finds
  * its requests here, without a receive that is armed anew for each. */
@@ -105,11 +103,20 @@ struct client {
     bool lingering;
     bool lingers; /* the client may be sending still when the last reply is out */
     bool peer_ended;
-    bool surplus;         /* over the limit: for one request */
-    bool paused;          /* not read: enough requests are unanswered */
-    bool in_line;         /* its visit is over, and more is kept: it is `ready`. Not read, if that is much */
-    uint8_t visit_left;   /* requests that may begin … */
-    uint64_t visit_round; /* … in this round of the front; in another all FRONT_VISIT may */
+    bool surplus; /* over the limit: for one request */
+    bool paused;  /* not read: enough requests are unanswered */
+    /* front_line.h */
+    struct client_line *line; /* it waits there for a visit, with more than a head kept; or NULL. Not read, if
+                                 that is much */
+    struct client *line_last, *line_next;
+    uint64_t held_until_ns; /* if that is an app's */
+    /* Had no room for a request of it, and since then none of its requests found that there is some; or NULL
+     */
+    struct front_app *refused_by;
+    struct front_app *turn_of; /* it was held for, while it is visited; else NULL */
+    uint8_t visit_left;        /* requests that may begin … */
+    uint64_t visit_round;      /* … in this round of the front; with another begins another visit */
+    uint64_t begun_ns;         /* its last request; 0: none yet */
     enum client_reading reading;
     /* deadlines; NEVER: does not apply */
     struct timer timer;    /* due no later than the earliest of them */
@@ -183,6 +190,9 @@ void client_open(struct client *c, int fd, bool surplus, bool secured);
 /* The front's task: sends what is ready, reads on, ends. */
 void client_run(struct client *c);
 
+/* Its turn has come: so many requests may begin. `turn_of`: the app it was held for, or NULL. */
+void client_visit(struct client *c, uint8_t requests, struct front_app *turn_of);
+
 /* A result of one of its runs. */
 void client_result(struct client *c, uint32_t exchange, const struct run_result *result);
 
@@ -218,7 +228,11 @@ void client_awaits_dead(struct client *c, struct front_app *app);
  * discarded and the connection goes on, or is refused, if that is too much or not sure to come. */
 void client_decline(struct client *c, uint16_t status, const char *text);
 
-/* The same, and nothing more is read. */
+/* Declines with 503, for want of room in the app: if the next request asks for some, it may be held
+ * (front_line.h). */
+void client_decline_full(struct client *c, struct front_app *app, const char *text);
+
+/* The same as client_decline, and nothing more is read. */
 void client_refuse(struct client *c, uint16_t status, const char *text);
 
 /* There are too many connections for what it asks. */

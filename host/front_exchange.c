@@ -91,6 +91,12 @@ void client_decline(struct client *c, uint16_t status, const char *text)
     c->body.received = 0;
 }
 
+void client_decline_full(struct client *c, struct front_app *app, const char *text)
+{
+    c->refused_by = c->front->without.quotas ? NULL : app;
+    client_decline(c, 503, text);
+}
+
 static void show(struct client *c, struct exchange *x, struct span text)
 {
     x->error = front_keep(c->front, &x->text, &x->text_room, text.size + 1);

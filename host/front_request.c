@@ -4,6 +4,7 @@
 
 #include "host/front_body.h"
 #include "host/front_dead.h"
+#include "host/front_line.h"
 #include "host/front_reply.h"
 #include "host/front_routes.h"
 #include "host/front_sealed.h"
@@ -159,11 +160,11 @@ const char *front_request_refusal(const struct front *front, const struct front_
     return why ? why : front_watch_refusal(front, app);
 }
 
-static bool admit_early(struct client *c, const struct front_app *app, enum body_sink sink, uint64_t size)
+static bool admit_early(struct client *c, struct front_app *app, enum body_sink sink, uint64_t size)
 {
     const char *why = front_request_refusal(c->front, app);
     if (why) {
-        client_decline(c, 503, why);
+        client_decline_full(c, app, why);
         return false;
     }
     if (size > c->front->config->max_body &&
@@ -171,12 +172,16 @@ static bool admit_early(struct client *c, const struct front_app *app, enum body
         client_decline(c, 413, "the body is larger than max_body");
         return false;
     }
+    if (!front_line_passes(c, app)) {
+        client_decline_full(c, app, "the inbox is full");
+        return false;
+    }
     int error = inbox_announce(&app->app->inbox, front_body_cost(sink, size), c->front->loop->now_ns,
                                &c->body.reserved);
     if (error == PE_TOO_LARGE)
         client_decline(c, 413, "the body is larger than the app's inbox takes");
     else if (error < 0)
-        client_decline(c, 503, "the inbox is full");
+        client_decline_full(c, app, "the inbox is full");
     return error == 0;
 }
 
@@ -296,7 +301,7 @@ static void begin_show(struct client *c, struct front_app *app)
     if (app->app->failure[0] != '\0')
         client_decline(c, 503, app->app->failure);
     else if (waiters_prepare(&app->waiters) < 0 || inbox_put(&app->app->inbox, &run) < 0)
-        client_decline(c, 503, "the inbox is full");
+        client_decline_full(c, app, "the inbox is full");
     else
         client_awaits(c, app);
 }
@@ -412,6 +417,14 @@ static void begin_resource(struct client *c, const struct routed *to, const stru
         front_dead_change(c, to);
     else
         begin_text(c, to->route);
+}
+
+struct front_app *front_request_asks(const struct client *c)
+{
+    struct routed to = route_find(c->front, c->front->head.target);
+    if (to.route == ROUTE_SEALED)
+        return c->refused_by;
+    return to.route == ROUTE_EVENTS || to.route == ROUTE_RECORDS || to.route == ROUTE_STATE ? to.app : NULL;
 }
 
 void front_request_begin(struct client *c)

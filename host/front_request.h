@@ -16,6 +16,10 @@ struct request_fields {
  * Errors are exchanges, too, ready at once. */
 void front_request_begin(struct client *c);
 
+/* The app that the request in front->head needs room of, or NULL. A sealed one does not say before it is
+ * opened: then it is taken for the one that refused the connection last. */
+struct front_app *front_request_asks(const struct client *c);
+
 /* Why the app takes nothing now, whatever its inbox has room for, or NULL. */
 const char *front_request_refusal(const struct front *front, const struct front_app *app);
 

@@ -128,22 +128,27 @@ struct cost {
     uint64_t rounds, begun; /* of the front; requests */
 };
 
-/* Clients pipeline `request` without end; then two ask for the host's health. What is done until both know.
- */
-static struct cost cost_of_health(const char *request)
+/* Clients pipeline `request` without end; asked[0] has only connected. */
+static void open_flood(struct flood *f, const char *request)
 {
     struct config config = {.connections = FLOODERS + 10};
-    struct flood f;
     size_t size = strlen(request);
     char *requests = malloc(FLOOD * size);
     for (unsigned i = 0; i < FLOOD; i++)
         memcpy(requests + i * size, request, size);
-    open_at_once(&f.w, &config);
-    f.asked[0] = front_world_send(&f.w, "", 0);
+    open_at_once(&f->w, &config);
+    f->asked[0] = front_world_send(&f->w, "", 0);
     for (unsigned i = 0; i < FLOODERS; i++)
-        front_world_send(&f.w, requests, FLOOD * size);
+        front_world_send(&f->w, requests, FLOOD * size);
     free(requests);
-    assert_int_equal(sim_run(f.w.sim, NEVER, step, &f, 60), SIM_STEPS);
+    assert_int_equal(sim_run(f->w.sim, NEVER, step, f, 60), SIM_STEPS);
+}
+
+/* What is done until two that ask for the host's health have their answers. */
+static struct cost cost_of_health(const char *request)
+{
+    struct flood f;
+    open_flood(&f, request);
     struct cost before = {f.w.front.round, f.w.front.counters.requests};
     assert_in_range(before.begun, FLOODERS, FLOODERS * FLOOD / 2);
     sim_peer_send(f.asked[0], HEALTH, sizeof HEALTH - 1);
@@ -157,13 +162,16 @@ static struct cost cost_of_health(const char *request)
 /* A connection is made, accepted, read, answered, and the answer is sent: a step each. */
 #define HEALTH_ROUNDS 8
 
+/* Of a round: 16 visits of the line (front_line.c). */
+#define LINE_REQUESTS (16 * FRONT_VISIT)
+
 static void health_is_answered_within_rounds_of_a_flood(void **state)
 {
     (void)state;
     struct cost cost = cost_of_health(EVENT);
     assert_in_range(cost.rounds, 1, HEALTH_ROUNDS);
     assert_in_range(cost.begun, FLOODERS,
-                    cost.rounds * FLOODERS * FRONT_VISIT + 2); /* and the two that ask */
+                    FLOODERS + cost.rounds * LINE_REQUESTS + 2); /* and the two that ask */
 }
 
 /* Two of them are written in a round, and hundreds wait: not who asks for the health. */
@@ -172,6 +180,43 @@ static void health_is_answered_before_texts_that_wait(void **state)
     (void)state;
     struct cost cost = cost_of_health(STATUS);
     assert_in_range(cost.rounds, 1, HEALTH_ROUNDS);
+}
+
+struct asker {
+    struct flood f;
+    unsigned answers; /* of asked[0] that are awaited */
+    bool waited;      /* it was in line meanwhile */
+};
+
+static bool see_line(void *context)
+{
+    struct asker *a = context;
+    step(&a->f);
+    a->waited |= a->f.w.front.clients[0].line != NULL;
+    return front_world_count(a->f.asked[0], "HTTP/1.1 200 ") == a->answers;
+}
+
+/* Whether it has to wait in line with one more. */
+static bool ask(struct asker *a)
+{
+    a->answers++;
+    a->waited = false;
+    sim_peer_send(a->f.asked[0], EVENT, sizeof EVENT - 1);
+    assert_int_equal(sim_run(a->f.w.sim, NEVER, see_line, a, 100000), SIM_DONE);
+    return a->waited;
+}
+
+static void who_asks_little_passes_the_line_and_who_asks_much_does_not(void **state)
+{
+    (void)state;
+    struct asker a = {0};
+    open_flood(&a.f, EVENT);
+    assert_false(ask(&a));
+    assert_true(ask(&a));
+    for (unsigned i = 0; i < 11; i++)
+        sim_pass(a.f.w.sim, NS_PER_MS);
+    assert_false(ask(&a));
+    front_world_close(&a.f.w);
 }
 
 /* --- what waits in line --- */
@@ -311,6 +356,7 @@ int main(void)
         cmocka_unit_test(without_quotas_a_visit_is_all_that_may_be_unanswered),
         cmocka_unit_test(health_is_answered_within_rounds_of_a_flood),
         cmocka_unit_test(health_is_answered_before_texts_that_wait),
+        cmocka_unit_test(who_asks_little_passes_the_line_and_who_asks_much_does_not),
         cmocka_unit_test(what_waits_in_line_is_answered_in_order_whatever_comes),
         cmocka_unit_test(a_connection_in_line_is_not_read_beyond_what_is_kept),
         cmocka_unit_test(a_stop_answers_what_has_begun_and_no_more_of_the_line),

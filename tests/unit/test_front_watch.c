@@ -49,7 +49,7 @@ static void an_app_behind_an_output_that_does_not_deliver_takes_nothing(void **s
     atomic_store(&outlet.report.state, OUTLET_RESTING);
     struct sim_connection *c = send_text(
         &w, EVENT RECORDS_HEAD "Pure-First: 1\r\nPure-Count: 1\r\nContent-Length: 2\r\n\r\n\1a" OTHER);
-    settle(&w);
+    run_seconds(&w, 2); /* the second is held for one */
     assert_int_equal(front_world_count(c, "HTTP/1.1 503 "), 2);
     assert_int_equal(front_world_count(c, "Retry-After: 1\r\n"), 2);
     assert_int_equal(w.apps[0].entry.inbox.puts, 0);
