@@ -79,6 +79,7 @@ struct front_counters {
     uint64_t accept_fails;   /* mostly for want of descriptors */
     uint64_t requests;       /* begun, whatever became of them */
     uint64_t whole_requests; /* of those: head and body are in, and well-formed */
+    uint64_t held;           /* that waited for room (front_line.h) */
     uint64_t replies[6];     /* by status / 100 */
     uint64_t timeouts;       /* slow handshakes, heads, bodies and readers */
     uint64_t handshakes;     /* by TLS, that were completed */

@@ -49,6 +49,7 @@ void front_line_hold(struct client *client, struct front_app *app)
     uint64_t now_ns = front->loop->now_ns;
     join(&app->held, client);
     client->held_until_ns = now_ns + FRONT_HELD_NS;
+    front->counters.held++;
     if (front->held_look.place == 0)
         timer_set(&front->loop->timers, &front->held_look, now_ns + LOOK_NS);
     front_line_reopen(app);

@@ -411,6 +411,8 @@ static void write_front(struct text *t, const struct front *front)
     front_sample(t, "pure_front_requests_total", "counter", "Requests.", n->requests);
     front_sample(t, "pure_front_requests_whole_total", "counter",
                  "Requests that came in whole and well-formed.", n->whole_requests);
+    front_sample(t, "pure_front_held_total", "counter",
+                 "Requests that waited for room behind a refusal.", n->held);
     front_sample(t, "pure_front_timeouts_total", "counter", "Clients that were too slow.", n->timeouts);
     front_sample(t, "pure_front_body_bytes_total", "counter", "Bytes of bodies that came in.", n->body_bytes);
     front_sample(t, "pure_front_kept_bytes", "gauge",

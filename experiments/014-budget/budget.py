@@ -24,7 +24,8 @@ WARM_S = 2
 RECORDS = 4_000_000_000  # more than a run delivers: it is ended once it has been looked at
 BURST = 1000             # records of an event of `src`
 SIZES = (100, 300)       # bursts of the two runs under callgrind
-LONGEST_NS = 30_000_000  # that a sample stands for
+FREQUENCY = 1999
+LONGEST_NS = 10**9 // FREQUENCY  # that a sample stands for: the clock skips periods in which the processor idles
 CALLERS = 12             # of a function that callgrind keeps apart
 
 
@@ -175,7 +176,7 @@ def record(build, pick, seconds, data):
     try:
         hosts = hosts_of(bench, pick)
         wait_until_warm(hosts)
-        perf = subprocess.Popen(["perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "-F", "1999", "-g", "-a", "-o", data])
+        perf = subprocess.Popen(["perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "-F", str(FREQUENCY), "-g", "-a", "-o", data])
         time.sleep(1)
         first = look(hosts)
         time.sleep(seconds)
