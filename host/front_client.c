@@ -226,9 +226,10 @@ static bool held(struct client *c)
     struct front_app *app = front_request_asks(c);
     if (app && app == c->turn_of)
         return false;
-    bool crowded = app && front_line_crowded(app);
+    uint64_t bytes = app ? front_request_bytes(c, app) : 0;
+    bool crowded = app && front_line_crowded(app, bytes);
     if (crowded)
-        front_line_hold(c, app);
+        front_line_hold(c, app, bytes);
     else
         c->refused_by = NULL;
     return crowded;

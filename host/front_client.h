@@ -109,11 +109,12 @@ struct client {
     struct client_line *line; /* it waits there for a visit, with more than a head kept; or NULL. Not read, if
                                  that is much */
     struct client *line_last, *line_next;
-    uint64_t held_until_ns; /* if that is an app's */
+    uint64_t held_until_ns; /* if that is an app's … */
+    uint64_t held_bytes;    /* … which it asks for room for so many */
     /* Had no room for a request of it, and since then none of its requests found that there is some; or NULL
      */
     struct front_app *refused_by;
-    struct front_app *turn_of; /* it was held for, while it is visited; else NULL */
+    struct front_app *turn_of; /* it was held for, while it is visited and not refused; else NULL */
     uint8_t visit_left;        /* requests that may begin … */
     uint64_t visit_round;      /* … in this round of the front; with another begins another visit */
     uint64_t begun_ns;         /* its last request; 0: none yet */

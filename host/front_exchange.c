@@ -94,6 +94,7 @@ void client_decline(struct client *c, uint16_t status, const char *text)
 void client_decline_full(struct client *c, struct front_app *app, const char *text)
 {
     c->refused_by = c->front->without.quotas ? NULL : app;
+    c->turn_of = NULL; /* it waits anew */
     client_decline(c, 503, text);
 }
 

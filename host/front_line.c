@@ -43,12 +43,13 @@ void front_line_wait(struct client *client)
     loop_want(front->loop, &front->task);
 }
 
-void front_line_hold(struct client *client, struct front_app *app)
+void front_line_hold(struct client *client, struct front_app *app, uint64_t bytes)
 {
     struct front *front = client->front;
     uint64_t now_ns = front->loop->now_ns;
     join(&app->held, client);
     client->held_until_ns = now_ns + FRONT_HELD_NS;
+    client->held_bytes = bytes;
     front->counters.held++;
     if (front->held_look.place == 0)
         timer_set(&front->loop->timers, &front->held_look, now_ns + LOOK_NS);
@@ -57,15 +58,21 @@ void front_line_hold(struct client *client, struct front_app *app)
 
 /* --- who admits --- */
 
-static bool admits(struct front_app *app)
+static bool has_room(struct front_app *app, uint64_t bytes)
 {
     struct front *front = app->front;
-    return !front_request_refusal(front, app) && inbox_has_room(&app->app->inbox, front->loop->now_ns);
+    return !front_request_refusal(front, app) && inbox_has_room(&app->app->inbox, bytes, front->loop->now_ns);
 }
 
-bool front_line_crowded(struct front_app *app)
+/* Those behind the first wait for its room, too: else a large request would find none for ever. */
+static bool admits(struct front_app *app)
 {
-    return app->held.first || !admits(app);
+    return has_room(app, app->held.first ? app->held.first->held_bytes : 0);
+}
+
+bool front_line_crowded(struct front_app *app, uint64_t bytes)
+{
+    return app->held.first || !has_room(app, bytes);
 }
 
 bool front_line_passes(const struct client *client, struct front_app *app)

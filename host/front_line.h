@@ -3,8 +3,8 @@
  * The line: connections whose visit was over before what they sent was. A round visits some, in turn.
  *
  * Held, of an app: connections that were refused for want of room and ask again, though they were told to
- * come back in a second. They are visited in turn, some a round, while the app admits; who has not been for a
- * second is refused again. So they have no more of the processor than a refusal a second each, however fast
+ * come back in a second. They are visited in turn, some a round, while the app has room for what the first of them asks for; who has not been
+ * for a second is refused again. So they have no more of the processor than a refusal a second each, however fast
  * they ask, and are served one after the other.
  *
  * A connection waits in one of them at most. */
@@ -20,15 +20,15 @@ void front_line_init(struct front *front);
 /* The client waits for a visit, behind those who wait already. */
 void front_line_wait(struct client *client);
 
-/* The client waits until the app admits. */
-void front_line_hold(struct client *client, struct front_app *app);
+/* The client waits until the app has room for so many bytes. */
+void front_line_hold(struct client *client, struct front_app *app, uint64_t bytes);
 
 /* It waits no more. */
 void front_line_leave(struct client *client);
 
-/* Whether who was refused and asks the app is to be held: others are, or it would be refused, as far as is
- * known without asking. */
-bool front_line_crowded(struct front_app *app);
+/* Whether who was refused and asks the app for room is to be held: others are, or it would be refused, as far
+ * as is known without asking. */
+bool front_line_crowded(struct front_app *app, uint64_t bytes);
 
 /* Whether the client may ask the app for room that others are held for: in its turn, or if there is enough.
  */

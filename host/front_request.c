@@ -427,6 +427,19 @@ struct front_app *front_request_asks(const struct client *c)
     return to.route == ROUTE_EVENTS || to.route == ROUTE_RECORDS || to.route == ROUTE_STATE ? to.app : NULL;
 }
 
+uint64_t front_request_bytes(const struct client *c, const struct front_app *app)
+{
+    const struct front *front = c->front;
+    struct http_body framing;
+    if (http_request_body(&front->head, &framing) < 0 || framing.framing != HTTP_SIZED)
+        return 0;
+    bool events = route_find(front, front->head.target).route == ROUTE_EVENTS;
+    if (events && framing.left > front->config->max_body)
+        return 0;
+    uint64_t bytes = front_body_cost(events ? SINK_LINES : SINK_RECORDS, framing.left);
+    return bytes <= app->app->inbox.runs.capacity / 2 ? bytes : 0;
+}
+
 void front_request_begin(struct client *c)
 {
     struct front *front = c->front;

@@ -20,6 +20,10 @@ void front_request_begin(struct client *c);
  * opened: then it is taken for the one that refused the connection last. */
 struct front_app *front_request_asks(const struct client *c);
 
+/* Room that it asks the app's inbox for, at most; 0: its head does not say, or it is more than the inbox ever
+ * takes, which it is to be told. */
+uint64_t front_request_bytes(const struct client *c, const struct front_app *app);
+
 /* Why the app takes nothing now, whatever its inbox has room for, or NULL. */
 const char *front_request_refusal(const struct front *front, const struct front_app *app);
 

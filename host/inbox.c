@@ -122,11 +122,11 @@ static int admit(struct inbox *inbox, uint64_t bytes, uint64_t now_ns)
     return full ? PE_FULL : 0;
 }
 
-bool inbox_has_room(struct inbox *inbox, uint64_t now_ns)
+bool inbox_has_room(struct inbox *inbox, uint64_t bytes, uint64_t now_ns)
 {
     uint64_t capacity = inbox->runs.capacity;
     uint64_t limit = inbox->without_feedback ? capacity : capacity - capacity / 4;
-    return !still_refusing(inbox, now_ns) && !over(inbox, capacity / 16, limit);
+    return !still_refusing(inbox, now_ns) && !over(inbox, max_u64(bytes, capacity / 16), limit);
 }
 
 int inbox_reserve(struct inbox *inbox, uint64_t bytes, uint64_t now_ns)

@@ -103,8 +103,9 @@ int inbox_reserve(struct inbox *inbox, uint64_t bytes, uint64_t now_ns);
 int inbox_announce(struct inbox *inbox, uint64_t bytes, uint64_t now_ns, uint64_t *reserved);
 void inbox_release(struct inbox *inbox, uint64_t bytes);
 
-/* Whether it would take a sixteenth of it: less is not worth letting those ask who were refused. */
-bool inbox_has_room(struct inbox *inbox, uint64_t now_ns);
+/* Whether it would take so many bytes, and a sixteenth of it: less is not worth letting those ask who were
+ * refused. */
+bool inbox_has_room(struct inbox *inbox, uint64_t bytes, uint64_t now_ns);
 
 /* Appends a run. PE_FULL only where nothing was reserved (RUN_SHOW), or too many results are outstanding. */
 int inbox_put(struct inbox *inbox, const struct run *run);

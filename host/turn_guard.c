@@ -103,10 +103,11 @@ _Noreturn void guard_die(struct guard_thread *t, enum mark_cause cause)
 }
 
 /* exit was called, and not by the host: what the other threads stand on must not be torn down, and whoever
- * started the process has to see that it failed. */
+ * started the process has to see that it failed. A child of a module's may end as it likes. */
 static void exited(void)
 {
-    if (!guard_here || !atomic_load_explicit(&guard_here->app, memory_order_relaxed))
+    if (!guard_here || !atomic_load_explicit(&guard_here->app, memory_order_relaxed) ||
+        getpid() != guard_here->guard->pid)
         return;
     note(guard_here, MARK_EXIT);
     _exit(EXIT_FAILURE);
@@ -356,8 +357,10 @@ static void take_signals(void)
     for (unsigned i = 0; i < ARRAY_SIZE(fatal_signals); i++)
         sigaction(fatal_signals[i], &fatal, &fatal_before[i]);
     sigaction(tick_signal(), &tick, NULL); /* for good: one may be on its way when its timer ends */
-    if (!watching)
+    if (!watching) {
         atexit(exited);
+        at_quick_exit(exited);
+    }
     watching = true; /* it cannot be taken back */
 }
 

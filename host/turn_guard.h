@@ -7,8 +7,8 @@
  *
  * Deaths: SEGV, BUS, FPE, ILL, ABRT and SYS are handled on a stack of their own: the app's name and the
  * signal are noted in the store (turn_mark.h) and written to stderr, then the signal takes its usual course.
- * A call of exit by a module is noted likewise, and ends with status 1. What another process sends is
- * nobody's death; _exit is not seen, nor what kills the process without asking it.
+ * A call of exit or quick_exit by a module is noted likewise, and ends with status 1. What another process
+ * sends is nobody's death; _exit is not seen, nor what kills the process without asking it.
  *
  * Endless calls: a timer on each thread's processor clock fires every GUARD_TICK_NS that the thread burns. A
  * batch that has burned its app's turn_limit is left by a jump back into the turn (guard_leavable), if the

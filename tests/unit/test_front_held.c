@@ -147,6 +147,84 @@ static void nobody_passes_those_who_are_held(void **state)
     close_full(&f);
 }
 
+/* --- large ones --- */
+
+#define LARGE 262000 /* bytes of an event that takes more than a sixteenth of the inbox, and is discarded */
+
+static size_t put_large(char *to)
+{
+    size_t size = (size_t)sprintf(
+        to, "POST /apps/counter/events/up HTTP/1.1\r\n" HOST "Content-Length: %d\r\n\r\n", LARGE);
+    memset(to + size, 'x', LARGE);
+    return size + LARGE;
+}
+
+static struct sim_connection *pipeline_large(struct full *f, const char *first, unsigned count)
+{
+    char *all = malloc(strlen(first) + count * (LARGE + 200));
+    size_t size = (size_t)sprintf(all, "%s", first);
+    for (unsigned i = 0; i < count; i++)
+        size += put_large(all + size);
+    struct sim_connection *c = front_world_send(&f->w, all, size);
+    free(all);
+    return c;
+}
+
+/* Leaves what admits small requests and is too little for a large one. */
+static void leave_a_little(struct full *f)
+{
+    release(f, f->inbox->runs.capacity / 16 + 100);
+}
+
+static void what_finds_room_for_less_than_it_asks_waits_too(void **state)
+{
+    (void)state;
+    struct full f;
+    open_full(&f, 1, NULL);
+    leave_a_little(&f);
+    struct sim_connection *c = pipeline_large(&f, "", 12);
+    run_ms(&f, 3500);
+    assert_int_equal(refusals(c), 4);
+    release(&f, f.reserved);
+    run_ms(&f, 5000);
+    assert_int_equal(front_world_count(c, "HTTP/1.1 200 "), 8);
+    close_full(&f);
+}
+
+static void small_ones_do_not_take_the_room_that_a_large_one_waits_for(void **state)
+{
+    (void)state;
+    struct full f;
+    open_full(&f, 1, NULL);
+    struct sim_connection *large = pipeline_large(&f, EVENT, 1);
+    run_ms(&f, 20);
+    leave_a_little(&f);
+    struct sim_connection *small = pipeline(&f, 1);
+    run_ms(&f, 20);
+    assert_int_equal(refusals(small), 1);
+    release(&f, 10000);
+    run_ms(&f, 200);
+    assert_int_equal(refusals(large), 1);
+    assert_int_equal(front_world_count(large, "HTTP/1.1 200 "), 1);
+    close_full(&f);
+}
+
+/* What no inbox takes is not waited for. */
+static void too_large_ones_are_told_so_in_their_turn(void **state)
+{
+    (void)state;
+    static const char huge[] =
+        EVENT "POST /apps/counter/events/up HTTP/1.1\r\n" HOST "Content-Length: 99000000\r\n\r\n";
+    struct full f;
+    open_full(&f, 1, NULL);
+    struct sim_connection *c = front_world_send(&f.w, huge, sizeof huge - 1);
+    run_ms(&f, 20);
+    leave_a_little(&f);
+    run_ms(&f, 20);
+    assert_int_equal(front_world_count(c, "HTTP/1.1 413 "), 1);
+    close_full(&f);
+}
+
 /* --- many --- */
 
 struct crowd {
@@ -268,6 +346,9 @@ int main(void)
         cmocka_unit_test(without_quotas_nobody_is_held),
         cmocka_unit_test(who_asks_another_app_or_how_the_host_is_does_not_wait),
         cmocka_unit_test(nobody_passes_those_who_are_held),
+        cmocka_unit_test(what_finds_room_for_less_than_it_asks_waits_too),
+        cmocka_unit_test(small_ones_do_not_take_the_room_that_a_large_one_waits_for),
+        cmocka_unit_test(too_large_ones_are_told_so_in_their_turn),
         cmocka_unit_test(a_crowd_is_refused_a_few_at_a_time),
         cmocka_unit_test(those_who_are_held_are_served_in_turn),
         cmocka_unit_test(a_stop_does_not_wait_for_room),

@@ -261,6 +261,49 @@ static void requests_in_a_row_have_their_own_proofs(void **state)
     close_world();
 }
 
+static void seal_for(const char *app)
+{
+    char url[64];
+    uint8_t ticket[SEALED_TICKET_BYTES];
+    memcpy(ticket, sealing.ticket, sizeof ticket);
+    snprintf(url, sizeof url, "http://10.0.0.1/apps/%s/records", app);
+    begin_sealing(&sender, url);
+    memcpy(sealing.ticket, ticket, sizeof ticket);
+}
+
+/* What an app's clients wait for is not known of a sealed request before it is opened: the first after a
+ * refusal waits for the app that refused, and no more once it is seen to be for another. */
+static void who_seals_for_another_app_than_refused_it_waits_a_second_at_most(void **state)
+{
+    (void)state;
+    static struct request_bytes requests[4];
+    open_world(4);
+    ((struct sealed_peer *)sealed_door_find(&door, sender.public))->apps[1] = true;
+    greet();
+    struct inbox *full = &w.apps[0].entry.inbox;
+    uint64_t half = full->runs.capacity / 2;
+    assert_int_equal(inbox_reserve(full, half, 0), 0);
+    assert_int_equal(inbox_reserve(full, half / 2, 0), 0);
+    struct sim_connection *c = sim_client(w.sim, "10.0.0.9", WORLD_ENDPOINT, NULL, 0);
+    for (unsigned i = 0; i < ARRAY_SIZE(requests); i++) {
+        if (i == 1)
+            seal_for("other");
+        make(&requests[i], 1 + i - (i > 0), 1, 5);
+        sim_peer_send(c, requests[i].bytes, requests[i].size);
+        sim_run_for(w.sim, (i == 1 ? 1200 : 100) * NS_PER_MS);
+        assert_int_equal(w.apps[1].events, i);
+    }
+    size_t from = 0;
+    for (unsigned i = 0; i < ARRAY_SIZE(requests); i++) {
+        struct answer a;
+        assert_true(next_answer(c, &from, &a));
+        assert_int_equal(sealing_prove(&sealing, requests[i].keys.reply, &a), SEALING_PROVEN);
+        assert_int_equal(a.status, i == 0 ? 503 : 200);
+    }
+    inbox_release(full, half + half / 2);
+    close_world();
+}
+
 /* --- who may not --- */
 
 static void a_stranger_is_told_403_and_the_connection_ends(void **state)
@@ -569,6 +612,7 @@ int main(void)
         cmocka_unit_test(replies_show_nothing_but_their_status),
         cmocka_unit_test(bodies_in_any_pieces_are_opened),
         cmocka_unit_test(requests_in_a_row_have_their_own_proofs),
+        cmocka_unit_test(who_seals_for_another_app_than_refused_it_waits_a_second_at_most),
         cmocka_unit_test(a_stranger_is_told_403_and_the_connection_ends),
         cmocka_unit_test(who_may_not_is_named_in_the_log_and_counted),
         cmocka_unit_test(what_a_peer_may_not_do_is_refused_with_proof),

@@ -231,6 +231,22 @@ static void child_crashes(void)
     _exit(7);
 }
 
+static void quick_exit_0(void)
+{
+    quick_exit(0);
+}
+
+static void child_exits(void)
+{
+    int status;
+    fflush(NULL); /* else both write what is buffered */
+    pid_t child = fork();
+    if (child == 0)
+        exit(5);
+    waitpid(child, &status, 0);
+    _exit(WIFEXITED(status) && WEXITSTATUS(status) == 5 ? 7 : 8);
+}
+
 struct way {
     void (*die)(void);
     int status;       /* as wait has it: a signal, or 256 times an exit status */
@@ -285,7 +301,8 @@ static void a_death_in_a_call_is_noted_and_said(void **state)
         {overflow, SIGSEGV, 1, "<3>app app ends the process, in its event: signal 11 (SIGSEGV)\n", true}};
     static const struct way ways[] = {
         {abort, SIGABRT, 1, "<3>app app ends the process, in its event: signal 6 (SIGABRT)\n", true},
-        {call_exit, 256, 1, "<3>app app ends the process, in its event: a call of exit\n", true}};
+        {call_exit, 256, 1, "<3>app app ends the process, in its event: a call of exit\n", true},
+        {quick_exit_0, 256, 1, "<3>app app ends the process, in its event: a call of exit\n", true}};
     for (unsigned i = 0; !OWN_HANDLERS && i < ARRAY_SIZE(faults); i++)
         expect_way(&faults[i]);
     for (unsigned i = 0; i < ARRAY_SIZE(ways); i++)
@@ -305,7 +322,8 @@ static void what_others_do_to_the_process_is_no_apps_death(void **state)
     (void)state;
     static const struct way sent = {signal_other, SIGSEGV, 0, "", true};
     static const struct way ways[] = {{kill_hard, SIGKILL, 0, "", true},
-                                      {child_crashes, 7 * 256, 0, "", true}};
+                                      {child_crashes, 7 * 256, 0, "", true},
+                                      {child_exits, 7 * 256, 0, "", true}};
     if (!OWN_HANDLERS)
         expect_way(&sent);
     for (unsigned i = 0; i < ARRAY_SIZE(ways); i++)
