@@ -15,7 +15,9 @@
  * timer has interrupted the module's own code: then no lock of the C library or of the host is held. What
  * cannot be left has until twice the limit, and then ends the process, as a death of the app. A call that
  * sleeps burns nothing: the front looks at the threads (guard_look), and ends the process likewise after
- * twice the limit of such time. A thread that would run and gets no processor does not sleep. */
+ * twice the limit of such time. A thread that would run and gets no processor does not sleep. While no loop
+ * of the front turns (a start, an end, a check), a thread of its own looks at the one that opens and closes
+ * modules (guard_watch_begin), and takes SIGTERM and SIGINT during a start. */
 #ifndef PURE_HOST_TURN_GUARD_H
 #define PURE_HOST_TURN_GUARD_H
 
@@ -24,12 +26,15 @@
 #include "host/heap.h"
 #include "host/turn_mark.h"
 
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 #include <time.h>
 
 #define GUARD_TICK_NS     (100 * NS_PER_MS)
+#define GUARD_WATCH_NS    (250 * NS_PER_MS)
 #define GUARD_CODE_RANGES 4
 
 /* [begin, end) of addresses. */
@@ -154,6 +159,27 @@ enum guard_verdict guard_judge_look(struct guard_thread *t, uint64_t now_ns, uin
 
 /* As above, by its own clock. */
 enum guard_verdict guard_look(struct guard_thread *t, uint64_t now_ns, uint64_t every_ns);
+
+/* --- while no loop turns --- */
+
+/* A thread of its own that looks at another. */
+struct guard_watch {
+    struct guard_thread *_Atomic looked; /* NULL: at nobody yet */
+    _Atomic bool ends;
+    sigset_t signals; /* that it takes */
+    pthread_t thread;
+    bool on;
+};
+
+/* `ended_by_signals`: SIGTERM and SIGINT, which the other threads hold back, end the process as they do by
+ * default; what is pending at guard_watch_end stays so. 0 or a negative errno. */
+int guard_watch_begin(struct guard_watch *w, bool ended_by_signals);
+
+/* A call of `t` that sleeps for twice its app's limit ends the process, as a death of the app. */
+void guard_watch(struct guard_watch *w, struct guard_thread *t);
+
+/* Before what it looks at goes; nothing if it was not begun. */
+void guard_watch_end(struct guard_watch *w);
 
 /* The call that the thread is in ends the process. */
 _Noreturn void guard_die(struct guard_thread *t, enum mark_cause cause);

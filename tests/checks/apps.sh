@@ -228,7 +228,64 @@ flooding() {
     expect "it ends in time" stop H
 }
 
-scenarios=(crashing exiting looping hanging eating flooding)
+hanging_at_the_start() {
+    host 1s 'arg = open hang'
+    start_dying
+    await_end || failed "it hangs for ever"
+    expect "a module that sleeps in open: the start ends, as by abort" [ $status -eq 134 ]
+    expect "it was the app's death" said H 'app rogue ends the process, in its open: a call that did not return for twice its turn_limit' 1
+    sed -i 's/^turn_limit = .*/turn_limit = 1h/' H.conf
+    for signal in TERM INT; do
+        start_dying
+        within 10 loading || failed "it does not load the module"
+        kill -$signal "${pid[H]}"
+        within 5 ended H || failed "SIG$signal does not end it"
+        wait "${pid[H]}" 2>/dev/null
+        expect "SIG$signal ends a start that hangs" [ $? -eq $((128 + $(kill -l $signal))) ]
+    done
+    sed -i 's/^turn_limit = .*/turn_limit = 1s/; s/^arg = .*/arg = close hang/' H.conf
+    start H
+    expect "the death is counted, the signals are nobody's" metric_of_rogue app_deaths 1
+    kill -TERM "${pid[H]}"
+    await_end || failed "it hangs for ever"
+    expect "a module that sleeps in close: the end comes, as by abort" [ $status -eq 134 ]
+    expect "it was the app's death, too" said H 'app rogue ends the process, in its close: a call that did not return for twice its turn_limit' 1
+}
+
+# The module is loaded: it hangs in its open, or will at once.
+loading() {
+    grep -qs rogue.so "/proc/${pid[H]}/maps"
+}
+
+# How check ends is in $status, what it says in check.log; never for long.
+check() {
+    timeout $((20 * patience)) "$build/pure-host" check -c H.conf >check.log 2>&1
+    status=$?
+}
+
+checking() {
+    host 1s 'arg = open crash'
+    check
+    expect "check of a module that crashes in open ends with a failure" [ $status -eq 139 ]
+    expect "it names the app and the call" grep -q 'app rogue ends the process, in its open: signal 11 (SIGSEGV)' check.log
+    sed -i 's/^arg = .*/arg = open hang/' H.conf
+    check
+    expect "of one that sleeps there likewise, in bounded time" [ $status -eq 134 ]
+    expect "it names them, too" grep -q 'app rogue ends the process, in its open: a call that did not return' check.log
+    sed -i 's/^arg = .*/arg = close loop/' H.conf
+    check
+    expect "of one that does not return from close likewise" [ $status -eq 134 ]
+    expect "it names them, too" grep -q 'app rogue ends the process, in its close: a call over twice its turn_limit' check.log
+    sed -i 's/^arg = .*/arg = open exit/' H.conf
+    check
+    expect "one that calls exit(0) does not pass" [ $status -eq 1 ]
+    sed -i 's/^arg = .*/arg = tame/' H.conf
+    start H
+    expect "none of these deaths is the host's" metric_of_rogue app_deaths 0
+    expect "it ends in time" stop H
+}
+
+scenarios=(crashing exiting looping hanging hanging_at_the_start checking eating flooding)
 for i in "${!scenarios[@]}"; do
     run_scenario "${scenarios[$i]}" $((10 * i))
 done

@@ -247,6 +247,61 @@ static void child_exits(void)
     _exit(WIFEXITED(status) && WEXITSTATUS(status) == 5 ? 7 : 8);
 }
 
+/* Nobody's loop turns. */
+static void sleep_watched(void)
+{
+    struct guard_watch w;
+    atomic_load(&guard_here->app)->limit_ns = 1;
+    assert_int_equal(guard_watch_begin(&w, false), 0);
+    guard_watch(&w, guard_here);
+    for (;;)
+        pause();
+}
+
+static void hold_back(int number)
+{
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, number);
+    sigprocmask(SIG_BLOCK, &only, NULL);
+}
+
+static void be_asked_to_end(int number)
+{
+    struct guard_watch w;
+    hold_back(number);
+    assert_int_equal(guard_watch_begin(&w, true), 0);
+    kill(getpid(), number);
+    for (;;)
+        pause();
+}
+
+static void be_terminated(void)
+{
+    be_asked_to_end(SIGTERM);
+}
+
+static void be_interrupted(void)
+{
+    be_asked_to_end(SIGINT);
+}
+
+/* 7: the signal waits for whoever comes next. */
+static void be_asked_later(void)
+{
+    struct guard_watch w;
+    sigset_t pending;
+    hold_back(SIGTERM);
+    assert_int_equal(guard_watch_begin(&w, true), 0);
+    guard_watch_end(&w);
+    assert_int_equal(guard_watch_begin(&w, false), 0);
+    kill(getpid(), SIGTERM);
+    guard_watch_end(&w);
+    guard_watch_end(&w);
+    sigpending(&pending);
+    _exit(sigismember(&pending, SIGTERM) == 1 ? 7 : 8);
+}
+
 struct way {
     void (*die)(void);
     int status;       /* as wait has it: a signal, or 256 times an exit status */
@@ -330,6 +385,26 @@ static void what_others_do_to_the_process_is_no_apps_death(void **state)
         expect_way(&ways[i]);
 }
 
+static void a_call_that_sleeps_while_no_loop_turns_is_a_death(void **state)
+{
+    (void)state;
+    static const struct way way = {sleep_watched, SIGABRT, 1,
+                                   "<3>app app ends the process, in its event: a call that did not return "
+                                   "for twice its turn_limit\n",
+                                   true};
+    expect_way(&way);
+}
+
+static void signals_end_a_start_while_it_is_watched(void **state)
+{
+    (void)state;
+    static const struct way ways[] = {{be_terminated, SIGTERM, 0, "", true},
+                                      {be_interrupted, SIGINT, 0, "", true},
+                                      {be_asked_later, 7 * 256, 0, "", true}};
+    for (unsigned i = 0; i < ARRAY_SIZE(ways); i++)
+        expect_way(&ways[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +424,8 @@ int main(void)
         cmocka_unit_test(a_death_in_a_call_is_noted_and_said),
         cmocka_unit_test(a_death_outside_of_calls_is_nobodys),
         cmocka_unit_test(what_others_do_to_the_process_is_no_apps_death),
+        cmocka_unit_test(a_call_that_sleeps_while_no_loop_turns_is_a_death),
+        cmocka_unit_test(signals_end_a_start_while_it_is_watched),
     };
     temp_make();
     return cmocka_run_group_tests(tests, NULL, NULL);
