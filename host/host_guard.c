@@ -146,6 +146,7 @@ static void look_at(struct host *h, struct guard_thread *t, uint64_t now_ns)
 {
     switch (guard_look(t, now_ns, h->look_every_ns)) {
     case GUARD_FINE:
+    case GUARD_LEAVE_AT_PASS: /* of ticks only */
         set_stuck(h, t, NULL);
         break;
     case GUARD_LEAVE:

@@ -18,8 +18,10 @@
 #define LINE_BYTES 256
 #define SLEEPS     10 /* a call that burns less than one in so many of its time sleeps */
 
-/* Thread-local, here and nowhere else in the host: signal handlers and malloc have no other way to it. */
+/* Thread-local, here and nowhere else in the host: signal handlers and malloc have no other way to it, and
+ * pure_send no shorter one. */
 _Thread_local struct guard_thread *guard_here;
+_Thread_local volatile sig_atomic_t guard_over;
 _Thread_local struct heap_account *heap_here;
 
 /* What signals did before; they are the process's, and so is this. */
@@ -140,7 +142,9 @@ enum guard_verdict guard_judge(struct guard_thread *t, uint64_t cpu_ns, uintptr_
         return GUARD_FINE;
     if (t->leavable && is_code_of(app, pc))
         return GUARD_LEAVE;
-    return burned_ns >= 2 * app->limit_ns ? GUARD_DIE : GUARD_FINE;
+    if (burned_ns >= 2 * app->limit_ns)
+        return GUARD_DIE;
+    return t->leavable ? GUARD_LEAVE_AT_PASS : GUARD_FINE;
 }
 
 _Noreturn void guard_jump(struct guard_thread *t)
@@ -148,6 +152,16 @@ _Noreturn void guard_jump(struct guard_thread *t)
     t->leavable = false;
     guard_leave();
     siglongjmp(t->leave, 1);
+}
+
+/* The host's own pure_write, behind a call or before one that another tick has not seen, goes on. */
+void guard_leave_over(void)
+{
+    struct guard_thread *t = guard_here;
+    guard_over = false;
+    if (t->leavable && atomic_load_explicit(&t->app, memory_order_relaxed) &&
+        atomic_load_explicit(&t->calls, memory_order_relaxed) == t->seen_calls)
+        guard_jump(t);
 }
 
 static uintptr_t interrupted_at(const void *context)
@@ -179,6 +193,7 @@ static void ticked(int number, siginfo_t *info, void *context)
     if (t) {
         enum guard_verdict verdict =
             guard_judge(t, clock_ns(CLOCK_THREAD_CPUTIME_ID), interrupted_at(context));
+        guard_over = verdict == GUARD_LEAVE_AT_PASS;
         if (verdict == GUARD_DIE)
             guard_die(t, MARK_OVERRAN);
         if (verdict == GUARD_LEAVE) {

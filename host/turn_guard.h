@@ -12,12 +12,15 @@
  *
  * Endless calls: a timer on each thread's processor clock fires every GUARD_TICK_NS that the thread burns. A
  * batch that has burned its app's turn_limit is left by a jump back into the turn (guard_leavable), if the
- * timer has interrupted the module's own code: then no lock of the C library or of the host is held. What
- * cannot be left has until twice the limit, and then ends the process, as a death of the app. A call that
- * sleeps burns nothing: the front looks at the threads (guard_look), and ends the process likewise after
- * twice the limit of such time. A thread that would run and gets no processor does not sleep. While no loop
- * of the front turns (a start, an end, a check), a thread of its own looks at the one that opens and closes
- * modules (guard_watch_begin), and takes SIGTERM and SIGINT during a start. */
+ * timer has interrupted the module's own code: then no lock of the C library or of the host is held. Where it
+ * has not, the batch is left at its next pure_send or pure_write (guard_pass): a module that loops over these
+ * is mostly in the host's code. What cannot be left has until twice the limit, and then ends the process, as
+ * a death of the app.
+ *
+ * Calls that sleep burn nothing: the front looks at the threads (guard_look), and ends the process likewise
+ * after twice the limit of such time. A thread that would run and gets no processor does not sleep. While no
+ * loop of the front turns (a start, an end, a check), a thread of its own looks at the one that opens and
+ * closes modules (guard_watch_begin), and takes SIGTERM and SIGINT during a start. */
 #ifndef PURE_HOST_TURN_GUARD_H
 #define PURE_HOST_TURN_GUARD_H
 
@@ -123,6 +126,20 @@ static inline void guard_enter(struct guard_app *app, const char *call)
     heap_count_for(&app->memory);
 }
 
+/* The last tick of this thread found its call over the limit, and could not leave it. Of the program, never
+ * of what is loaded later, so its place is known: pure_send pays four instructions. */
+extern _Thread_local volatile sig_atomic_t guard_over __attribute__((tls_model("initial-exec")));
+
+/* What pure_send and pure_write find then: leaves the call, unless it is another by now, or none. */
+void guard_leave_over(void);
+
+/* At their entry, where nothing of the host's is half done. */
+static inline void guard_pass(void)
+{
+    if (__builtin_expect(guard_over != 0, 0))
+        guard_leave_over();
+}
+
 static inline void guard_leave(void)
 {
     struct guard_thread *t = guard_here;
@@ -142,9 +159,10 @@ static inline void guard_leavable(bool leavable)
 
 /* --- what ticks and looks decide; for themselves, and for tests --- */
 
-enum guard_verdict { GUARD_FINE, GUARD_LEAVE, GUARD_DIE };
+enum guard_verdict { GUARD_FINE, GUARD_LEAVE, GUARD_DIE, GUARD_LEAVE_AT_PASS };
 
-/* The thread's processor clock stands at `cpu_ns`, and it was interrupted at `pc`. */
+/* The thread's processor clock stands at `cpu_ns`, and it was interrupted at `pc`. A call that can be left,
+ * but not there: GUARD_LEAVE_AT_PASS. */
 enum guard_verdict guard_judge(struct guard_thread *t, uint64_t cpu_ns, uintptr_t pc);
 
 /* Ends the call that the thread is in, by the jump. */

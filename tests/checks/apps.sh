@@ -183,6 +183,18 @@ looping() {
     expect "it ends in time" stop H
 }
 
+pouring() {
+    host 1s ''
+    start H
+    ask rogue before
+    ask rogue pour
+    expect "an event that sends without end is refused, by name" [ "$code $reply" = '500 {"error":"the app did not return from a call within its turn_limit"}' ]
+    expect "its app is suspended, with the event" health_of_rogue "\"suspended\",\"why\":\"its event 'e' number 2 of http took more than 1 s\""
+    expect "the apps beside go on" others_go_on 1
+    expect "what it had sent before has arrived, and nothing else" within 5 shows ledger '"records":1,'
+    expect "the host ends in time" stop H
+}
+
 hanging() {
     host 3s ''
     start H
@@ -285,7 +297,7 @@ checking() {
     expect "it ends in time" stop H
 }
 
-scenarios=(crashing exiting looping hanging hanging_at_the_start checking eating flooding)
+scenarios=(crashing exiting looping pouring hanging hanging_at_the_start checking eating flooding)
 for i in "${!scenarios[@]}"; do
     run_scenario "${scenarios[$i]}" $((10 * i))
 done

@@ -61,6 +61,20 @@ static void an_event_that_does_not_end_is_refused_and_what_came_before_it_is_sto
     guarded_close(&g);
 }
 
+static void an_event_that_goes_on_sending_is_left_at_a_send(void **state)
+{
+    (void)state;
+    struct guarded_bench g;
+    guarded_open(&g);
+    put(&g.b.app, RUN_STREAM, RECORDS("echo", "pour", "+4"), 1, 0, "");
+    settle(&g.b);
+    expect(&g.b.app, PE_APP_OVERRAN, 1);
+    assert_int_equal(drain(&g.b.outlet), 1);
+    assert_false(guard_over);
+    expect_suspended(&g, "its event 'e' number 2 of other/x/out took more than 2 s");
+    guarded_close(&g);
+}
+
 static void a_request_is_refused_whole(void **state)
 {
     (void)state;
@@ -121,6 +135,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_event_that_does_not_end_is_refused_and_what_came_before_it_is_stored),
+        cmocka_unit_test(an_event_that_goes_on_sending_is_left_at_a_send),
         cmocka_unit_test(a_request_is_refused_whole),
         cmocka_unit_test(what_another_app_has_sent_stays_where_it_is),
         cmocka_unit_test(an_app_that_is_suspended_gives_its_memory_back),

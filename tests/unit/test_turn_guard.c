@@ -1,5 +1,7 @@
 /* The guard's decisions, with clocks that tests own, and its signals, in children that die of them. */
 #include "host/turn_guard.h"
+
+#include "host/sink.h"
 #include "tests/unit/temp_directory.h"
 
 #include <setjmp.h>
@@ -57,9 +59,10 @@ static void a_call_over_its_limit_is_left_from_its_own_code_only(void **state)
     (void)state;
     assert_int_equal(guard_judge(&thread, 0, CODE), GUARD_FINE); /* seen first */
     assert_int_equal(guard_judge(&thread, LIMIT_NS - 1, CODE), GUARD_FINE);
-    assert_int_equal(guard_judge(&thread, LIMIT_NS, ELSE), GUARD_FINE);
-    assert_int_equal(guard_judge(&thread, LIMIT_NS, CODE - 1), GUARD_FINE);
-    assert_int_equal(guard_judge(&thread, LIMIT_NS, CODE + 0x1000), GUARD_FINE);
+    assert_int_equal(guard_judge(&thread, LIMIT_NS - 1, ELSE), GUARD_FINE);
+    assert_int_equal(guard_judge(&thread, LIMIT_NS, ELSE), GUARD_LEAVE_AT_PASS);
+    assert_int_equal(guard_judge(&thread, LIMIT_NS, CODE - 1), GUARD_LEAVE_AT_PASS);
+    assert_int_equal(guard_judge(&thread, LIMIT_NS, CODE + 0x1000), GUARD_LEAVE_AT_PASS);
     assert_int_equal(guard_judge(&thread, LIMIT_NS, CODE), GUARD_LEAVE);
     assert_int_equal(guard_judge(&thread, 3 * LIMIT_NS, CODE + 0xfff), GUARD_LEAVE);
 }
@@ -68,7 +71,7 @@ static void a_call_that_cannot_be_left_dies_at_twice_its_limit(void **state)
 {
     (void)state;
     guard_judge(&thread, 0, ELSE);
-    assert_int_equal(guard_judge(&thread, 2 * LIMIT_NS - 1, ELSE), GUARD_FINE);
+    assert_int_equal(guard_judge(&thread, 2 * LIMIT_NS - 1, ELSE), GUARD_LEAVE_AT_PASS);
     assert_int_equal(guard_judge(&thread, 2 * LIMIT_NS, ELSE), GUARD_DIE);
     thread.leavable = false;
     assert_int_equal(guard_judge(&thread, 2 * LIMIT_NS - 1, CODE), GUARD_FINE);
@@ -110,6 +113,43 @@ static void the_jump_comes_back_outside_of_any_call(void **state)
     assert_null(atomic_load(&thread.app));
     assert_null(heap_here);
     assert_false(thread.leavable);
+}
+
+/* Whether it is left at a pure_write. */
+static bool left_at_pass(void)
+{
+    static struct pure_sink sink;
+    sink_init(&sink, 100);
+    guard_leavable(true);
+    if (sigsetjmp(thread.leave, 0) != 0)
+        return true;
+    assert_int_equal(pure_write(&sink, "x", 1), 0);
+    assert_false(guard_over);
+    sink_dispose(&sink);
+    return false;
+}
+
+static void a_call_that_could_not_be_left_is_at_its_next_write(void **state)
+{
+    (void)state;
+    assert_false(left_at_pass());
+    guard_judge(&thread, 0, ELSE);
+    guard_over = true;
+    assert_true(left_at_pass());
+    assert_false(left_at_pass()); /* once */
+}
+
+static void another_call_and_the_hosts_own_writes_are_not_left_for_it(void **state)
+{
+    (void)state;
+    guard_judge(&thread, 0, ELSE);
+    guard_over = true;
+    enter_again();
+    assert_false(left_at_pass());
+    guard_judge(&thread, 0, ELSE);
+    guard_over = true;
+    guard_leave();
+    assert_false(left_at_pass());
 }
 
 /* --- looks --- */
@@ -415,6 +455,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_hosts_own_code_and_apps_without_limit_are_let_be, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(the_jump_comes_back_outside_of_any_call, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_call_that_could_not_be_left_is_at_its_next_write, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_call_and_the_hosts_own_writes_are_not_left_for_it, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_call_that_sleeps_is_told_at_its_limit_and_dies_at_twice_that, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_call_that_runs_or_would_is_told_and_left_to_the_ticks, setup,
