@@ -127,8 +127,8 @@ static inline void guard_enter(struct guard_app *app, const char *call)
 }
 
 /* The last tick of this thread found its call over the limit, and could not leave it. Of the program, never
- * of what is loaded later, so its place is known: pure_send pays four instructions. */
-extern _Thread_local volatile sig_atomic_t guard_over __attribute__((tls_model("initial-exec")));
+ * of what is loaded later, so its place is known: pure_send pays three instructions. */
+extern _Thread_local volatile sig_atomic_t guard_over __attribute__((tls_model("local-exec")));
 
 /* What pure_send and pure_write find then: leaves the call, unless it is another by now, or none. */
 void guard_leave_over(void);
