@@ -6,7 +6,8 @@
  * do nothing.
  *
  * Deaths: SEGV, BUS, FPE, ILL, ABRT and SYS are handled on a stack of their own: the app's name and the
- * signal are noted in the store (turn_mark.h) and written to stderr, then the signal takes its usual course.
+ * signal are noted in the store (turn_mark.h) and written to stderr, with the allocations that were refused
+ * in the call, as few modules look whether malloc gave them any; then the signal takes its usual course.
  * A call of exit or quick_exit by a module is noted likewise, and ends with status 1. What another process
  * sends is nobody's death; _exit is not seen, nor what kills the process without asking it.
  *
@@ -39,6 +40,7 @@
 #define GUARD_TICK_NS     (100 * NS_PER_MS)
 #define GUARD_WATCH_NS    (250 * NS_PER_MS)
 #define GUARD_CODE_RANGES 4
+#define GUARD_REFUSED_MAX 80 /* bytes of the text of refused allocations, its NUL included */
 
 /* [begin, end) of addresses. */
 struct guard_code {
@@ -62,6 +64,7 @@ struct guard_thread {
     struct guard_app *_Atomic app; /* it is in a call of; NULL: of none */
     const char *_Atomic call;      /* "event", "open", …; static. Valid if `app` is */
     _Atomic uint64_t calls;        /* times that a call was entered */
+    _Atomic uint64_t refused;      /* app->memory.refused when this one was */
     /* its own, and its handlers' */
     sigjmp_buf leave;
     volatile bool leavable; /* `leave` may be jumped to */
@@ -121,6 +124,8 @@ static inline void guard_enter(struct guard_app *app, const char *call)
         return;
     atomic_store_explicit(&t->calls, atomic_load_explicit(&t->calls, memory_order_relaxed) + 1,
                           memory_order_relaxed);
+    atomic_store_explicit(&t->refused, atomic_load_explicit(&app->memory.refused, memory_order_relaxed),
+                          memory_order_relaxed);
     atomic_store_explicit(&t->call, call, memory_order_relaxed);
     atomic_store_explicit(&t->app, app, memory_order_relaxed);
     heap_count_for(&app->memory);
@@ -156,6 +161,12 @@ static inline void guard_leavable(bool leavable)
 {
     guard_here->leavable = leavable;
 }
+
+/* Allocations that were refused in the call that the calling thread is in. */
+uint64_t guard_refused(void);
+
+/* "; 3 allocations were refused (memory = 32M)", or nothing for none. Async-signal-safe. */
+void guard_refused_text(const struct guard_app *app, uint64_t refused, char text[GUARD_REFUSED_MAX]);
 
 /* --- what ticks and looks decide; for themselves, and for tests --- */
 

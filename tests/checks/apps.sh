@@ -225,7 +225,12 @@ eating() {
     expect "the apps beside go on" others_go_on 1
     ask rogue after
     expect "it runs on" [ "$code" = 200 ]
-    expect "it ends in time" stop H
+    ask rogue starve
+    expect "an event that fails for it is refused" [ "$code $reply" = "500 {\"error\":\"the app failed the event\"}" ]
+    expect "the log says why" within 2 said H "app rogue failed event 'e' number 3 of http 3 times and it is refused; 1 allocation was refused (memory = 16M)" 1
+    ask rogue choke
+    await_end || failed "the crash does not end the host"
+    expect "so does the line of a death, of one that does not look for NULL" said H 'app rogue ends the process, in its event: signal 11 (SIGSEGV); 1 allocation was refused (memory = 16M)' 1
 }
 
 flooding() {

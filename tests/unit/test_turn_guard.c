@@ -205,8 +205,10 @@ static void time_in_which_nobody_looked_hardly_counts(void **state)
 /* --- the real thing, in children --- */
 
 static char directory[64];
-static struct config_app config_app = {
-    .name = (char *)"app", .module = (char *)"/nowhere/app.so", .turn_limit_ns = NS_PER_S, .memory_bytes = 1};
+static struct config_app config_app = {.name = (char *)"app",
+                                       .module = (char *)"/nowhere/app.so",
+                                       .turn_limit_ns = NS_PER_S,
+                                       .memory_bytes = 1536u << 10};
 static const struct config config = {.apps = &config_app, .app_count = 1};
 
 /* cmocka takes faults itself; that is for tests' own. */
@@ -230,6 +232,16 @@ static void crash(void)
 {
     volatile int *volatile nowhere = NULL;
     *nowhere = 1;
+}
+
+static void starve(void)
+{
+    struct guard_app *starved = atomic_load(&guard_here->app);
+    atomic_store(&starved->memory.refused, 7);
+    guard_leave();
+    guard_enter(starved, "show");
+    atomic_store(&starved->memory.refused, 8);
+    abort();
 }
 
 static void overflow(void)
@@ -396,6 +408,10 @@ static void a_death_in_a_call_is_noted_and_said(void **state)
         {overflow, SIGSEGV, 1, "<3>app app ends the process, in its event: signal 11 (SIGSEGV)\n", true}};
     static const struct way ways[] = {
         {abort, SIGABRT, 1, "<3>app app ends the process, in its event: signal 6 (SIGABRT)\n", true},
+        {starve, SIGABRT, 1,
+         "<3>app app ends the process, in its show: signal 6 (SIGABRT); 1 allocation was refused (memory = "
+         "1536K)\n",
+         true},
         {call_exit, 256, 1, "<3>app app ends the process, in its event: a call of exit\n", true},
         {quick_exit_0, 256, 1, "<3>app app ends the process, in its event: a call of exit\n", true}};
     for (unsigned i = 0; !OWN_HANDLERS && i < ARRAY_SIZE(faults); i++)
