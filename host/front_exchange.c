@@ -91,8 +91,10 @@ void client_decline(struct client *c, uint16_t status, const char *text)
     c->body.received = 0;
 }
 
-void client_decline_full(struct client *c, struct front_app *app, const char *text)
+void client_decline_full(struct client *c, struct front_app *app, uint64_t bytes, const char *text)
 {
+    if (bytes > 0 || c->refused_by != app)
+        c->refused_bytes = bytes;
     c->refused_by = c->front->without.quotas ? NULL : app;
     c->turn_of = NULL; /* it waits anew */
     client_decline(c, 503, text);

@@ -3,9 +3,9 @@
  * The line: connections whose visit was over before what they sent was. A round visits some, in turn.
  *
  * Held, of an app: connections that were refused for want of room and ask again, though they were told to
- * come back in a second. They are visited in turn, some a round, while the app has room for what the first of them asks for; who has not been
- * for a second is refused again. So they have no more of the processor than a refusal a second each, however fast
- * they ask, and are served one after the other.
+ * come back in a second. They are visited in turn, some a round, while the app has room for what the first of
+ * them asks for; who has not been for a second is refused again. So they have no more of the processor than a
+ * refusal a second each, however fast they ask, and are served one after the other.
  *
  * A connection waits in one of them at most. */
 #ifndef PURE_HOST_FRONT_LINE_H
