@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define WANTED_MIN 2
-
 static void *map(size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -42,7 +40,7 @@ int buffers_init(struct buffers *b, struct io_uring *ring, unsigned count, uint3
     io_uring_buf_ring_init(b->ring);
     while (b->free_count < count)
         buffers_return(b, count - 1 - b->free_count);
-    b->wanted = count < WANTED_MIN ? count : WANTED_MIN;
+    b->wanted = count < BUFFERS_WANTED ? count : BUFFERS_WANTED;
     buffers_offer(b);
     return 0;
 }
@@ -52,6 +50,8 @@ static void see_demand(struct buffers *b)
     bool little = b->batch_bytes < (uint64_t)b->batch_buffers * b->bytes / 2;
     if (b->exhausted && little && b->wanted < b->count)
         b->wanted *= 2;
+    else if (!little && b->batch_buffers > 0 && b->wanted > BUFFERS_WANTED)
+        b->wanted /= 2;
     b->exhausted = false;
     b->batch_buffers = 0;
     b->batch_bytes = 0;

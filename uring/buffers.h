@@ -10,7 +10,7 @@
  * The kernel takes the offered ones in turn. Were all offered, each receive would write to the memory that
  * was used longest ago; a few offered ones stay in the cache. Running out of them is ordinary (ENOBUFS; the
  * receive is armed again). `wanted` doubles when that happens though little came in each: many connections,
- * then, not much from one. */
+ * then, not much from one. It halves again, down to BUFFERS_WANTED, with each batch of well filled ones. */
 #ifndef PURE_URING_BUFFERS_H
 #define PURE_URING_BUFFERS_H
 
@@ -18,7 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BUFFERS_GROUP 0 /* a ring has one group */
+#define BUFFERS_GROUP  0 /* a ring has one group */
+#define BUFFERS_WANTED 8 /* the least; more runs of datagrams than a socket's own buffer mostly holds */
 
 struct buffers {
     struct io_uring_buf_ring *ring; /* NULL: none */

@@ -1,13 +1,15 @@
 /* The phases of a wait, and why in this order:
  *
- *   1. hand over   operations, then cancels (which may name operations of the same batch), then the read
+ *   1. hand over   operations, then cancels (which may name operations of the same batch), then the poll
  *                  that lets other threads end the wait: all into the submission ring, without a system call
  *   2. enter       one system call submits them, runs the work that the kernel has deferred, and waits
  *   3. woke        from here on a notice is seen by the loop without a wake
  *   4. take        a bounded batch of completions, copied out so that the kernel has its room back
  *   5. deliver     into the callbacks, which only append to the lists of core/io.h: nothing they do touches
  *                  the rings
- *   6. offer       receive buffers go back to the kernel, with one store */
+ *   6. offer       receive buffers go back to the kernel, with one store
+ *
+ * After a scant batch 3 to 6 are done again with what has come meanwhile, without handing anything over. */
 #include "core/datagram.h"
 #include "uring/ring.h"
 
@@ -25,6 +27,7 @@
 #include <unistd.h>
 
 #define BATCH            256 /* completions a wait delivers */
+#define SCANT            16  /* with fewer than that it looks for more */
 #define SMALL_SEND_BYTES 16384
 #define PATIENCE_NS      (10 * NS_PER_MS)
 
@@ -338,7 +341,7 @@ static bool arm_wake(struct uring *u)
     struct io_uring_sqe *sqe = take_entry(u);
     if (!sqe)
         return false;
-    io_uring_prep_read(sqe, u->wake_fd, &u->wake_count, sizeof u->wake_count, (uint64_t)-1);
+    io_uring_prep_poll_multishot(sqe, u->wake_fd, POLLIN);
     io_uring_sqe_set_data64(sqe, DATA_WAKE);
     u->wake_armed = true;
     return true;
@@ -434,13 +437,13 @@ static int deliver_here(struct uring *u)
     return delivered;
 }
 
-static unsigned take(struct uring *u, struct io_uring_cqe *batch)
+static unsigned take(struct uring *u, struct io_uring_cqe *batch, unsigned most)
 {
     unsigned head, taken = 0;
     struct io_uring_cqe *cqe;
     io_uring_for_each_cqe(&u->ring, head, cqe)
     {
-        if (taken == BATCH)
+        if (taken == most)
             break;
         batch[taken++] = *cqe;
     }
@@ -500,7 +503,7 @@ static bool deliver(struct uring *u, const struct io_uring_cqe *cqe)
     if (cqe->user_data == DATA_CANCEL)
         return false; /* found nothing: what it named has completed */
     if (cqe->user_data == DATA_WAKE) {
-        u->wake_armed = false;
+        u->wake_armed = cqe->flags & IORING_CQE_F_MORE;
         if (cqe->res > 0)
             counter_add(&u->io.counters.wakes, 1);
         return false;
@@ -509,15 +512,43 @@ static bool deliver(struct uring *u, const struct io_uring_cqe *cqe)
     return true;
 }
 
-static int deliver_batch(struct uring *u)
+/* `most`: at most BATCH. */
+static int deliver_batch(struct uring *u, unsigned most)
 {
     struct io_uring_cqe batch[BATCH];
-    unsigned taken = take(u, batch);
+    unsigned taken = take(u, batch, most);
     int delivered = deliver_here(u);
     for (unsigned i = 0; i < taken; i++)
         delivered += deliver(u, &batch[i]);
     if (u->buffers.count > 0)
         buffers_offer(&u->buffers);
+    return delivered;
+}
+
+/* Whether more has come meanwhile. What the kernel has deferred runs now. */
+static bool look_again(struct uring *u)
+{
+    unsigned flags = __atomic_load_n(u->ring.sq.kflags, __ATOMIC_RELAXED);
+    if (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) {
+        counter_add(&u->io.counters.enters, 1);
+        io_uring_get_events(&u->ring);
+    }
+    return io_uring_cq_ready(&u->ring) > 0;
+}
+
+/* A batch is what had come when the kernel was entered. While it is delivered more comes, and a loop that
+ * took that in its next step would do what it does once a step (push, answer, wake another thread) for a few
+ * datagrams each. So a scant batch is followed by another in the same wait. */
+static int deliver_batches(struct uring *u)
+{
+    int delivered = deliver_batch(u, BATCH);
+    while (delivered < SCANT && look_again(u)) {
+        io_woke(&u->io);
+        int more = deliver_batch(u, BATCH - SCANT);
+        if (more == 0)
+            break;
+        delivered += more;
+    }
     return delivered;
 }
 
@@ -539,7 +570,7 @@ static int wait_for(struct io *io, struct io_op *first, struct io_op *cancels, u
     int error = sleep_or_enter(u, deadline_ns);
     u->quick_sends = 0;
     io_woke(io);
-    return error < 0 ? error : deliver_batch(u);
+    return error < 0 ? error : deliver_batches(u);
 }
 
 static void kick(struct io *io)
@@ -584,7 +615,7 @@ int uring_open(struct io **io, const struct uring_options *options)
         return -ENOMEM;
     io_init(&u->io, &backend);
     u->here_at = &u->here;
-    u->wake_fd = eventfd(0, EFD_CLOEXEC); /* blocking: its read is to wait, as sockets' do */
+    u->wake_fd = eventfd(0, EFD_CLOEXEC);
     int error = u->wake_fd < 0 ? -errno : 0;
     if (error == 0)
         error = ring_set_up(&u->ring, &u->buffers, options ? options : &uring_defaults);

@@ -14,11 +14,10 @@ struct uring {
     bool enabled;          /* the ring belongs to a thread */
     unsigned in_flight;    /* operations of the seam that are handed over and not at their end */
     _Atomic bool on_futex; /* the last sleep was, or the next will be, on io.sleep and not in the ring */
-    bool wake_armed;       /* the read of wake_fd is in flight */
+    bool wake_armed;       /* the poll of wake_fd is in flight: each write to it is a completion */
     unsigned quick_sends;  /* handed over in this wait */
     uint64_t waits;        /* ever; the one under way counts */
-    int wake_fd;           /* an eventfd */
-    uint64_t wake_count;   /* where that read goes; of no interest */
+    int wake_fd;           /* an eventfd, which nobody reads: it lasts for 2^64 wakes */
     struct io_op
         *here; /* done by calls of this thread in this wait; delivered before it ends: empty between waits */
     struct io_op **here_at; /* the end of that list */

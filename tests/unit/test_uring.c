@@ -502,6 +502,73 @@ static void a_wait_delivers_a_bounded_batch(void **state)
     many_writes_complete(&(struct uring_options){2048, 4096, 0, 0});
 }
 
+/* Each byte that is received has the next one sent. */
+struct chain {
+    struct io_op op;
+    int far;
+    unsigned received;
+};
+
+#define LINKS 40
+
+static void pass_on(struct io_op *op, int result, bool more)
+{
+    struct chain *chain = container_of(op, struct chain, op);
+    if (!more) /* cancelled */
+        return;
+    assert_int_equal(result, 1);
+    chain->received++;
+    if (chain->received < LINKS)
+        assert_int_equal(write(chain->far, "x", 1), 1);
+}
+
+static void a_wait_goes_on_with_what_comes_while_it_delivers_but_not_without_end(void **state)
+{
+    (void)state;
+    struct io *io = open_io(NULL);
+    int fds[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    struct chain chain = {.far = fds[1]};
+    io_prepare(&chain.op, IO_RECV, fds[0], pass_on);
+    io_queue(io, &chain.op);
+    assert_int_equal(io_wait(io, 0), 0);
+    assert_int_equal(write(fds[1], "x", 1), 1);
+    assert_int_equal(io_wait(io, 0), 16);
+    assert_int_equal(io_wait(io, 0), 16);
+    assert_int_equal(io_wait(io, 0), LINKS - 2 * 16);
+    io_cancel(io, &chain.op);
+    for (unsigned i = 0; i < 1000 && chain.op.in_flight; i++)
+        step(io);
+    assert_false(chain.op.in_flight);
+    close(fds[0]);
+    close(fds[1]);
+    io_dispose(io);
+}
+
+/* Many connections with little each want more buffers; one that fills them wants few, hot ones. */
+static void more_buffers_are_offered_while_little_comes_in_each(void **state)
+{
+    (void)state;
+    struct io *io = open_io(NULL);
+    struct buffers *b = &container_of(io, struct uring, io)->buffers;
+    assert_int_equal(b->wanted, BUFFERS_WANTED);
+    for (int i = 0; i < 10; i++) {
+        b->exhausted = true;
+        b->batch_buffers = BUFFERS_WANTED;
+        buffers_offer(b);
+    }
+    assert_int_equal(b->wanted, b->count);
+    assert_int_equal(b->offered, b->count);
+    for (int i = 0; i < 10; i++) {
+        b->exhausted = true;
+        b->batch_buffers = 1;
+        b->batch_bytes = b->bytes;
+        buffers_offer(b);
+    }
+    assert_int_equal(b->wanted, BUFFERS_WANTED);
+    io_dispose(io);
+}
+
 static void a_full_submission_ring_only_costs_more_enters(void **state)
 {
     (void)state;
@@ -817,6 +884,8 @@ int main(void)
         cmocka_unit_test(no_descriptors_left_is_an_error_of_the_socket),
         cmocka_unit_test(reads_and_writes_go_to_pipes_and_event_counters),
         cmocka_unit_test(a_wait_delivers_a_bounded_batch),
+        cmocka_unit_test(a_wait_goes_on_with_what_comes_while_it_delivers_but_not_without_end),
+        cmocka_unit_test(more_buffers_are_offered_while_little_comes_in_each),
         cmocka_unit_test(a_full_submission_ring_only_costs_more_enters),
         cmocka_unit_test(a_full_completion_ring_loses_nothing),
         cmocka_unit_test(a_wait_lasts_until_its_deadline_and_not_at_all_when_that_is_past),
