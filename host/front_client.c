@@ -572,6 +572,7 @@ void client_open(struct client *c, int fd, bool surplus, bool secured)
         c->request_ns = now_ns + SURPLUS_NS;
     c->linger_bytes = 0;
     c->refused_by = c->turn_of = NULL;
+    c->refused_bytes = 0;
     c->begun_ns = 0;
     begin_visit(c, visit_past_line(c));
     c->kept_at = c->kept_size = c->output_size = 0;

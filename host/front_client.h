@@ -114,6 +114,7 @@ struct client {
     uint64_t held_bytes;          /* … which it asks for room for so many */
     struct front_app *refused_by; /* refused it, or let it in, in its turn … */
     uint64_t refused_ns;          /* … last then, and since then had no room whenever it asked; or NULL */
+    uint64_t refused_bytes;       /* it had no room for then; 0: not known */
     uint64_t refused_since_ns;    /* first refused it then, since it was last let in; 0: let it in last */
     struct front_app *turn_of;    /* it was held for, while it is visited and not refused; else NULL */
     uint8_t visit_left;           /* requests that may begin … */
@@ -230,9 +231,9 @@ void client_awaits_dead(struct client *c, struct front_app *app);
  * discarded and the connection goes on, or is refused, if that is too much or not sure to come. */
 void client_decline(struct client *c, uint16_t status, const char *text);
 
-/* Declines with 503, for want of room in the app: if the next request asks for some, it may be held
- * (front_line.h). */
-void client_decline_full(struct client *c, struct front_app *app, const char *text);
+/* Declines with 503, for want of room in the app, of so many bytes (0: not known): if the next request asks
+ * for some, it may be held (front_line.h). */
+void client_decline_full(struct client *c, struct front_app *app, uint64_t bytes, const char *text);
 
 /* The same as client_decline, and nothing more is read. */
 void client_refuse(struct client *c, uint16_t status, const char *text);

@@ -92,9 +92,9 @@ void client_decline(struct client *c, uint16_t status, const char *text)
     c->body.received = 0;
 }
 
-void client_decline_full(struct client *c, struct front_app *app, const char *text)
+void client_decline_full(struct client *c, struct front_app *app, uint64_t bytes, const char *text)
 {
-    front_line_refused(c, app);
+    front_line_refused(c, app, bytes);
     client_decline(c, 503, text);
 }
 

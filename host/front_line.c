@@ -152,8 +152,10 @@ void front_line_served(struct client *client, struct front_app *app)
     answered(client, app, 0);
 }
 
-void front_line_refused(struct client *client, struct front_app *app)
+void front_line_refused(struct client *client, struct front_app *app, uint64_t bytes)
 {
+    if (bytes > 0 || client->refused_by != app)
+        client->refused_bytes = bytes;
     bool placed = client->refused_by == app && client->refused_since_ns > 0;
     client->turn_of = NULL;
     if (!app->front->without.quotas)

@@ -3,12 +3,14 @@
  * The line: connections whose visit was over before what they sent was. A round visits some, in turn.
  *
  * Held, of an app that has no room: for a second at most, then they are refused; or visited, some a round,
- * while there is room for what the next of them asks for. In two lines, which are visited in alternation:
+ * while there is room for what the next of them asks for. In two lines:
  *
- *     again   who was refused, or had its turn, less than a second ago, and asks again all the same; in the
- * order of when they were first refused since they were last served: a refusal costs nobody its place new
- * others that come meanwhile, in the order of their coming. Without a line of their own they had no turn
- * within their second, if those who ask again are many
+ *     again   who was refused, or had its turn, less than a second ago, and asks again all the same
+ *     new     others that come meanwhile
+ *
+ * Next is who has waited longest, in *again* since it was first refused after it was last served, so that a
+ * refusal costs nobody its place; but where that is one of *again*, each second turn is one of *new*: else,
+ * beside many who ask again, others had none within their second.
  *
  * So who asks again has no more of the processor than a refusal a second, however fast it asks, all of them
  * are served in turn, and who keeps to the second of Retry-After is served before them. Who comes while
@@ -35,8 +37,8 @@ bool front_line_hold(struct client *client, struct front_app *app, uint64_t byte
 /* The client, whose turn it was, has had room. */
 void front_line_served(struct client *client, struct front_app *app);
 
-/* The app has refused it for want of room. */
-void front_line_refused(struct client *client, struct front_app *app);
+/* The app has refused it for want of room for so many bytes; 0: not known. */
+void front_line_refused(struct client *client, struct front_app *app, uint64_t bytes);
 
 /* Whether clients are held, of any app. */
 static inline bool front_line_holds(const struct front *front)

@@ -207,6 +207,35 @@ static void small_ones_do_not_take_the_room_that_a_large_one_waits_for(void **st
     close_full(&f);
 }
 
+/* A body in chunks does not say how large it is: the next is taken to be as large. */
+static void who_sends_in_chunks_waits_for_what_there_was_no_room_for(void **state)
+{
+    (void)state;
+    struct full f;
+    open_full(&f, 1, NULL);
+    leave_a_little(&f);
+    char *all = malloc(12 * (LARGE + 200));
+    size_t size = 0;
+    for (unsigned i = 0; i < 12; i++) {
+        size += (size_t)sprintf(all + size,
+                                "POST /apps/counter/events/up HTTP/1.1\r\n" HOST
+                                "Transfer-Encoding: chunked\r\n\r\n%x\r\n",
+                                LARGE);
+        memset(all + size, 'x', LARGE);
+        size += LARGE;
+        size += (size_t)sprintf(all + size, "\r\n0\r\n\r\n");
+    }
+    struct sim_connection *c = front_world_send(&f.w, all, size);
+    free(all);
+    run_ms(&f, 3900);
+    assert_in_range(refusals(c), 3, 4);
+    release(&f, f.reserved);
+    run_ms(&f, 5000);
+    assert_int_equal(front_world_count(c, "HTTP/1.1 "), 12);
+    assert_in_range(refusals(c), 3, 4);
+    close_full(&f);
+}
+
 /* What no inbox takes is not waited for. */
 static void too_large_ones_are_told_so_in_their_turn(void **state)
 {
@@ -433,6 +462,7 @@ int main(void)
         cmocka_unit_test(nobody_passes_those_who_are_held),
         cmocka_unit_test(what_finds_room_for_less_than_it_asks_waits_too),
         cmocka_unit_test(small_ones_do_not_take_the_room_that_a_large_one_waits_for),
+        cmocka_unit_test(who_sends_in_chunks_waits_for_what_there_was_no_room_for),
         cmocka_unit_test(too_large_ones_are_told_so_in_their_turn),
         cmocka_unit_test(a_crowd_is_refused_a_few_at_a_time),
         cmocka_unit_test(those_who_are_held_are_served_in_turn),
