@@ -147,7 +147,7 @@ static int open_guard(struct check_guard *g, const struct config *config)
     if (error == 0)
         error = guard_thread_begin(&g->guard, 0);
     if (error == 0)
-        error = guard_watch_begin(&g->watch, true);
+        error = guard_watch_begin(&g->watch, false);
     if (error == 0)
         guard_watch(&g->watch, guard_here);
     return error;

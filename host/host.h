@@ -50,8 +50,8 @@ int host_open(struct host **host, const struct config *config, const struct host
               size_t why_size);
 
 /* First thing of a process that is to run a host, before it has threads: SIGTERM, SIGINT and SIGHUP wait from
- * now on; SIGHUP for host_run, the others for host_open, where they end the process at once: what was
- * acknowledged is stored, and nothing more is taken yet. */
+ * now on; SIGHUP for host_run, the others for host_open, where they end the process at once, with status 0:
+ * what was acknowledged is stored, and nothing more is taken yet. */
 void host_hold_signals(void);
 
 /* Serves until SIGTERM or SIGINT, drains, and returns 0 or a negative errno; all within 5 s of the signal. A

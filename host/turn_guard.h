@@ -201,8 +201,8 @@ struct guard_watch {
     bool on;
 };
 
-/* `ended_by_signals`: SIGTERM and SIGINT, which the other threads hold back, end the process as they do by
- * default; what is pending at guard_watch_end stays so. 0 or a negative errno. */
+/* `ended_by_signals`: SIGTERM and SIGINT, which the other threads hold back, end the process at once, with
+ * status 0; what is pending at guard_watch_end stays so. 0 or a negative errno. */
 int guard_watch_begin(struct guard_watch *w, bool ended_by_signals);
 
 /* A call of `t` that sleeps for twice its app's limit ends the process, as a death of the app. */

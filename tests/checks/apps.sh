@@ -258,7 +258,7 @@ hanging_at_the_start() {
         kill -$signal "${pid[H]}"
         within 5 ended H || failed "SIG$signal does not end it"
         wait "${pid[H]}" 2>/dev/null
-        expect "SIG$signal ends a start that hangs" [ $? -eq $((128 + $(kill -l $signal))) ]
+        expect "SIG$signal ends a start that hangs, as any other" [ $? -eq 0 ]
     done
     sed -i 's/^turn_limit = .*/turn_limit = 1s/; s/^arg = .*/arg = close hang/' H.conf
     start H
