@@ -1,5 +1,7 @@
 #include "host/turn.h"
 
+#include "host/turn_guard.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -110,6 +112,7 @@ static void begin_outlet(const struct pure_turn *turn, struct turn_outlet *to)
 
 int pure_send(struct pure_turn *turn, uint32_t output, const void *data, size_t size)
 {
+    guard_pass();
     if (output >= turn->output_count)
         return failed(turn, output, size, PE_NO_OUTPUT);
     struct turn_outlet *to = &turn->outlets[output];
