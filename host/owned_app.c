@@ -68,9 +68,14 @@ static void report_refused(struct owned_app *a)
         snprintf(send, sizeof send, ": it sends a record of %zu bytes to %s, whose max_record is %u",
                  turn->failed_bytes, a->state.app->outputs[turn->failed_output],
                  turn->outlets[turn->failed_output].outlet->max_record);
+    else if (turn->error == PE_TOO_MUCH)
+        snprintf(send, sizeof send,
+                 ": it sends more than %llu bytes in all, the most for one event; the last were to %s",
+                 (unsigned long long)turn_unit_most(turn), a->state.app->outputs[turn->failed_output]);
     else if (turn->error == PE_FULL)
-        snprintf(send, sizeof send, ": it sends more to %s than its queue (%llu bytes) can ever hold",
-                 turn->full->outlet->output, (unsigned long long)turn_capacity(turn->full));
+        snprintf(send, sizeof send, ": it sends more to %s than its %s (%llu bytes) can ever hold",
+                 turn->full->outlet->output, turn_capacity_key(turn->full),
+                 (unsigned long long)turn_capacity(turn->full));
     if (a->state.guard)
         guard_refused_text(a->state.guard, a->failed_refused, refused);
     log_line(a->log, LOG_WARNING, "app %s failed event '%s' number %llu of %s %d times and it is refused%s%s",
