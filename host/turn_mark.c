@@ -107,7 +107,8 @@ static bool same_module(const struct mark_module *a, const struct mark_module *b
            a->size == b->size;
 }
 
-/* What the file says of an app: deaths, the noted one included. Its index there; negative: nothing. */
+/* What the file says of an app: deaths, the noted one included. Its index there; negative: nothing, or only
+ * of another file of its module, of which the deaths are forgotten. */
 static int find_app(int fd, struct mark_app *app)
 {
     unsigned count = file_apps(fd);
@@ -118,14 +119,14 @@ static int find_app(int fd, struct mark_app *app)
         if (!read_unit(fd, APP_UNITS + i, &unit) ||
             strncmp(unit.entry.name, app->name, sizeof unit.entry.name) != 0)
             continue;
-        if (!same_module(&unit.entry.module, &app->module))
+        bool died = noted && note.note.app == i + 1;
+        uint32_t deaths = unit.entry.deaths + (died && unit.entry.deaths < MARK_DEATHS);
+        if (!same_module(&unit.entry.module, &app->module)) {
+            app->forgotten = deaths;
             return -1;
-        app->deaths = unit.entry.deaths;
-        app->cause = unit.entry.cause;
-        if (noted && note.note.app == i + 1) {
-            app->deaths += app->deaths < MARK_DEATHS;
-            app->cause = note.note.cause;
         }
+        app->deaths = deaths;
+        app->cause = died ? note.note.cause : unit.entry.cause;
         return (int)i;
     }
     return -1;

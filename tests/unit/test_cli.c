@@ -613,17 +613,19 @@ static void a_suspended_app_is_not_said_to_be_busy(void **state)
     } cases[] = {
         {"{\"apps\":[{\"name\":\"b\",\"condition\":\"running\"},{\"name\":\"a\",\"condition\":\"suspended\"}]"
          "}",
-         "restart the host to try it again (pure-host status shows why)\n"},
+         ": once its cause is gone, restart the host to try it again\n"},
+        {"{\"apps\":[{\"name\":\"a\",\"condition\":\"suspended\",\"deaths\":3}]}", "\n"},
+        {"{\"apps\":[{\"name\":\"a\",\"condition\":\"suspended\",\"deaths\":0,\"resumed\":true}]}", "\n"},
         {"{\"apps\":[{\"name\":\"b\",\"condition\":\"suspended\"},{\"name\":\"a\",\"condition\":\"waiting\"}]"
          "}",
-         "try again later\n"},
-        {"nonsense", "try again later\n"},
+         ": try again later\n"},
+        {"nonsense", ": try again later\n"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char answer[500], said[500], wanted[500];
         snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s",
                  strlen(cases[i].status), cases[i].status);
-        snprintf(wanted, sizeof(wanted), "pure-host: the host answered 503 why: %s", cases[i].said);
+        snprintf(wanted, sizeof(wanted), "pure-host: the host answered 503 why%s", cases[i].said);
         then_answer = answer;
         run_against("HTTP/1.1 503 Busy\r\nContent-Length: 15\r\n\r\n{\"error\":\"why\"}", "\r\n\r\n", said,
                     sizeof(said), "send", "a", "e", NULL);
