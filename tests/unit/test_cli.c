@@ -291,6 +291,19 @@ static void links_that_cannot_come_in_are_noted(void **state)
     unsetenv("TEST_CLI_KEY");
 }
 
+static void a_mechanism_that_is_left_out_is_noted_by_name(void **state)
+{
+    (void)state;
+    struct fake fake = {0};
+    char config[] = "x-XXXXXX", none[] = "x-XXXXXX", said[1000];
+    static const char some[] = "[host]\nwithout = share, early\n[app a]\nmodule=./a\n";
+    static const char not_one[] = "[host]\nwithout = none\n[app a]\nmodule=./a\n";
+    assert_int_equal(run_on_file(&fake, "check", some, config, said, sizeof(said)), CLI_DONE);
+    assert_non_null(strstr(said, ": without = early, share: for experiments only"));
+    assert_int_equal(run_on_file(&fake, "check", not_one, none, said, sizeof(said)), CLI_DONE);
+    assert_null(strstr(said, "without"));
+}
+
 static void commands_go_to_the_address_of_the_configuration(void **state)
 {
     (void)state;
@@ -674,6 +687,7 @@ int main(void)
         cmocka_unit_test(check_tells_of_all_problems_of_a_file_up_to_20),
         cmocka_unit_test(a_key_is_made_once_and_shown_as_often_as_wanted),
         cmocka_unit_test(links_that_cannot_come_in_are_noted),
+        cmocka_unit_test(a_mechanism_that_is_left_out_is_noted_by_name),
         cmocka_unit_test(commands_go_to_the_address_of_the_configuration),
         cmocka_unit_test(without_plain_http_commands_are_told_how_to_ask),
         cmocka_unit_test(a_host_with_a_key_that_others_can_read_does_not_pass_the_check),
