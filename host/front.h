@@ -50,6 +50,8 @@ struct client_line {
     struct client *first, *last;
 };
 
+enum held_line { HELD_AGAIN, HELD_NEW, HELD_LINES };
+
 /* One app, as the front sees it. */
 struct front_app {
     struct task task; /* results are there */
@@ -61,7 +63,8 @@ struct front_app {
     struct front_app *touched_next;
     bool touched; /* its inbox has runs that are not pushed */
     /* front_line.c */
-    struct client_line held;
+    struct client_line held[HELD_LINES];
+    enum held_line next_held; /* has the next turn, if somebody waits there */
     struct front_app *open_next;
     bool open; /* it may admit those */
     /* front_watch.c */

@@ -154,7 +154,7 @@ static bool admit_late(struct client *c)
 {
     const char *why = c->front->without.early ? front_request_refusal(c->front, c->body.app) : NULL;
     if (why)
-        client_decline_full(c, c->body.app, why);
+        client_decline_full(c, c->body.app, 0, why);
     return !why;
 }
 
@@ -175,7 +175,7 @@ static bool reserve_late(struct client *c, struct span data)
     else if (error == PE_TOO_LARGE)
         client_decline(c, 413, "the body is larger than the app's inbox takes");
     else
-        client_decline_full(c, b->app, "the inbox is full");
+        client_decline_full(c, b->app, cost, "the inbox is full");
     return error == 0;
 }
 
@@ -234,7 +234,7 @@ static bool reserve_piece(struct client *c, uint64_t cost)
     else if (error == PE_TOO_LARGE)
         client_decline(c, 413, "the records are larger than the app's inbox takes");
     else
-        client_decline_full(c, b->app, "the inbox is full");
+        client_decline_full(c, b->app, cost, "the inbox is full");
     return error == 0;
 }
 

@@ -220,19 +220,11 @@ static size_t take_body(struct client *c, struct span bytes)
     return used;
 }
 
-/* Who was refused, and asks again an app that has no room, or others wait for it, waits, too. */
+/* Whether it has to wait for its turn to ask an app for room. */
 static bool held(struct client *c)
 {
     struct front_app *app = front_request_asks(c);
-    if (app && app == c->turn_of)
-        return false;
-    uint64_t bytes = app ? front_request_bytes(c, app) : 0;
-    bool crowded = app && front_line_crowded(app, bytes);
-    if (crowded)
-        front_line_hold(c, app, bytes);
-    else
-        c->refused_by = NULL;
-    return crowded;
+    return app && front_line_hold(c, app, front_request_bytes(c, app));
 }
 
 /* Takes a head, if it is whole, and a body without bytes. Returns the size of what it took; 0: more is
@@ -244,7 +236,7 @@ static size_t take_head(struct client *c, struct span bytes)
     if (size == PE_INCOMPLETE)
         return 0;
     c->scanned = 0;
-    if (size > 0 && c->refused_by && held(c))
+    if (size > 0 && (c->refused_by || front_line_holds(c->front)) && held(c))
         return 0;
     c->visit_left -= c->visit_left > 0;
     c->begun_ns = c->front->loop->now_ns;
@@ -545,6 +537,8 @@ void client_visit(struct client *c, uint8_t requests, struct front_app *turn_of)
     c->turn_of = turn_of;
     begin_visit(c, requests);
     go_on(c);
+    if (c->turn_of)
+        front_line_served(c, c->turn_of);
     c->turn_of = NULL;
     client_want(c);
 }
@@ -578,6 +572,7 @@ void client_open(struct client *c, int fd, bool surplus, bool secured)
         c->request_ns = now_ns + SURPLUS_NS;
     c->linger_bytes = 0;
     c->refused_by = c->turn_of = NULL;
+    c->refused_bytes = 0;
     c->begun_ns = 0;
     begin_visit(c, visit_past_line(c));
     c->kept_at = c->kept_size = c->output_size = 0;

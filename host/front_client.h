@@ -109,15 +109,17 @@ struct client {
     struct client_line *line; /* it waits there for a visit, with more than a head kept; or NULL. Not read, if
                                  that is much */
     struct client *line_last, *line_next;
-    uint64_t held_until_ns; /* if that is an app's … */
-    uint64_t held_bytes;    /* … which it asks for room for so many */
-    /* Had no room for a request of it, and since then none of its requests found that there is some; or NULL
-     */
-    struct front_app *refused_by;
-    struct front_app *turn_of; /* it was held for, while it is visited and not refused; else NULL */
-    uint8_t visit_left;        /* requests that may begin … */
-    uint64_t visit_round;      /* … in this round of the front; with another begins another visit */
-    uint64_t begun_ns;         /* its last request; 0: none yet */
+    uint64_t since_ns;            /* its place there */
+    uint64_t held_until_ns;       /* if that is a line of an app … */
+    uint64_t held_bytes;          /* … which it asks for room for so many */
+    struct front_app *refused_by; /* refused it, or let it in, in its turn … */
+    uint64_t refused_ns;          /* … last then, and since then had no room whenever it asked; or NULL */
+    uint64_t refused_bytes;       /* it had no room for then; 0: not known */
+    uint64_t refused_since_ns;    /* first refused it then, since it was last let in; 0: let it in last */
+    struct front_app *turn_of;    /* it was held for, while it is visited and not refused; else NULL */
+    uint8_t visit_left;           /* requests that may begin … */
+    uint64_t visit_round;         /* … in this round of the front; with another begins another visit */
+    uint64_t begun_ns;            /* its last request; 0: none yet */
     enum client_reading reading;
     /* deadlines; NEVER: does not apply */
     struct timer timer;    /* due no later than the earliest of them */
@@ -232,9 +234,9 @@ void client_decline(struct client *c, uint16_t status, const char *text);
 /* Declines with 503 for the app's sake, which counts for it. */
 void client_decline_for(struct client *c, struct front_app *app, const char *text);
 
-/* As client_decline_for, for want of room in the app: if the next request asks for some, it may be held
- * (front_line.h). */
-void client_decline_full(struct client *c, struct front_app *app, const char *text);
+/* As client_decline_for, for want of room in the app, of so many bytes (0: not known): if the next request
+ * asks for some, it may be held (front_line.h). */
+void client_decline_full(struct client *c, struct front_app *app, uint64_t bytes, const char *text);
 
 /* The same as client_decline, and nothing more is read. */
 void client_refuse(struct client *c, uint16_t status, const char *text);

@@ -2,6 +2,7 @@
 #include "host/front_client.h"
 
 #include "host/front_body.h"
+#include "host/front_line.h"
 #include "host/front_reply.h"
 #include "host/front_watch.h"
 
@@ -99,10 +100,9 @@ void client_decline_for(struct client *c, struct front_app *app, const char *tex
     client_decline(c, 503, text);
 }
 
-void client_decline_full(struct client *c, struct front_app *app, const char *text)
+void client_decline_full(struct client *c, struct front_app *app, uint64_t bytes, const char *text)
 {
-    c->refused_by = c->front->without.quotas ? NULL : app;
-    c->turn_of = NULL; /* it waits anew */
+    front_line_refused(c, app, bytes);
     client_decline_for(c, app, text);
 }
 

@@ -5,21 +5,26 @@
 #include "host/front_client.h"
 #include "host/front_request.h"
 
-#define VISITS \
-    16 /* a round, of the line and of held each: with FRONT_VISIT requests each some 0.3 ms of work */
+/* A round's, of the line and of those held each: with FRONT_VISIT requests each some 0.3 ms of work. */
+#define VISITS 16
 
 /* Looks at who has been held for long, and refuses so many at most: 3200 a second, of some 8 us each. */
 #define LOOK_NS       (10 * NS_PER_MS)
 #define LOOK_REFUSALS 32
 
-static void join(struct client_line *line, struct client *client)
+/* Behind those that have waited for as long. */
+static void join(struct client_line *line, struct client *client, uint64_t since_ns)
 {
+    struct client *before = line->last;
     assert(!client->line);
     client->line = line;
-    client->line_next = NULL;
-    client->line_last = line->last;
-    *(line->last ? &line->last->line_next : &line->first) = client;
-    line->last = client;
+    client->since_ns = since_ns;
+    while (before && before->since_ns > since_ns)
+        before = before->line_last;
+    client->line_last = before;
+    client->line_next = before ? before->line_next : line->first;
+    *(before ? &before->line_next : &line->first) = client;
+    *(client->line_next ? &client->line_next->line_last : &line->last) = client;
 }
 
 static void leave(struct client *client)
@@ -39,45 +44,42 @@ void front_line_leave(struct client *client)
 void front_line_wait(struct client *client)
 {
     struct front *front = client->front;
-    join(&front->line, client);
+    join(&front->line, client, front->loop->now_ns);
     loop_want(front->loop, &front->task);
-}
-
-void front_line_hold(struct client *client, struct front_app *app, uint64_t bytes)
-{
-    struct front *front = client->front;
-    uint64_t now_ns = front->loop->now_ns;
-    join(&app->held, client);
-    client->held_until_ns = now_ns + FRONT_HELD_NS;
-    client->held_bytes = bytes;
-    front->counters.held++;
-    if (front->held_look.place == 0)
-        timer_set(&front->loop->timers, &front->held_look, now_ns + LOOK_NS);
-    front_line_reopen(app);
 }
 
 /* --- who admits --- */
 
-static bool has_room(struct front_app *app, uint64_t bytes)
+static bool is_held(const struct front_app *app)
 {
-    struct front *front = app->front;
-    return !front_request_refusal(front, app) && inbox_has_room(&app->app->inbox, bytes, front->loop->now_ns);
+    return app->held[HELD_AGAIN].first || app->held[HELD_NEW].first;
 }
 
-/* Those behind the first wait for its room, too: else a large request would find none for ever. */
-static bool admits(struct front_app *app)
+/* Whose turn is next: who has waited longest; but where that is one who asks again, each second time one who
+ * does not. */
+static struct client *next_held(const struct front_app *app)
 {
-    return has_room(app, app->held.first ? app->held.first->held_bytes : 0);
+    struct client *again = app->held[HELD_AGAIN].first, *new = app->held[HELD_NEW].first;
+    if (!again || !new)
+        return again ? again : new;
+    return new->since_ns <= again->since_ns || app->next_held == HELD_NEW ? new : again;
 }
 
-bool front_line_crowded(struct front_app *app, uint64_t bytes)
+static bool has_room(const struct front_app *app, uint64_t bytes)
 {
-    return app->held.first || !has_room(app, bytes);
+    return inbox_has_room(&app->app->inbox, bytes, app->front->loop->now_ns);
 }
 
-bool front_line_passes(const struct client *client, struct front_app *app)
+/* Those behind the next one wait for its room, too: else a large request would find none for ever. */
+static bool admits(const struct front_app *app)
 {
-    return !app->held.first || client->turn_of == app || admits(app);
+    const struct client *next = next_held(app);
+    return !front_request_refusal(app->front, app) && has_room(app, next ? next->held_bytes : 0);
+}
+
+bool front_line_passes(const struct client *client, const struct front_app *app)
+{
+    return !is_held(app) || client->turn_of == app || admits(app);
 }
 
 static void add_open(struct front *front, struct front_app *app)
@@ -100,10 +102,64 @@ static struct front_app *take_open(struct front *front)
 
 void front_line_reopen(struct front_app *app)
 {
-    if (app->open || !app->held.first || !admits(app))
+    if (app->open || !is_held(app) || !admits(app))
         return;
     add_open(app->front, app);
     loop_want(app->front->loop, &app->front->task);
+}
+
+/* --- who waits --- */
+
+static void hold(struct client *client, struct front_app *app, enum held_line line, uint64_t bytes)
+{
+    struct front *front = app->front;
+    uint64_t now_ns = front->loop->now_ns;
+    bool placed = line == HELD_AGAIN && client->refused_since_ns > 0;
+    client->held_until_ns = now_ns + FRONT_HELD_NS;
+    client->held_bytes = bytes;
+    join(&app->held[line], client, placed ? client->refused_since_ns : now_ns);
+    front->counters.held++;
+    if (front->held_look.place == 0)
+        timer_set(&front->loop->timers, &front->held_look, now_ns + LOOK_NS);
+    front_line_reopen(app);
+}
+
+/* Who is new is held for room that may come, not for an app that is suspended, say. */
+bool front_line_hold(struct client *client, struct front_app *app, uint64_t bytes)
+{
+    bool again = client->refused_by == app && app->front->loop->now_ns - client->refused_ns < FRONT_HELD_NS;
+    bool refusal = front_request_refusal(app->front, app) != NULL;
+    if (client->turn_of == app)
+        return false;
+    if (again && (is_held(app) || refusal || !has_room(app, bytes)))
+        hold(client, app, HELD_AGAIN, bytes);
+    else if (!again && is_held(app) && !refusal && !admits(app))
+        hold(client, app, HELD_NEW, bytes);
+    else
+        client->refused_by = NULL;
+    return client->line;
+}
+
+static void answered(struct client *client, struct front_app *app, uint64_t since_ns)
+{
+    client->refused_by = app;
+    client->refused_ns = app->front->loop->now_ns;
+    client->refused_since_ns = since_ns;
+}
+
+void front_line_served(struct client *client, struct front_app *app)
+{
+    answered(client, app, 0);
+}
+
+void front_line_refused(struct client *client, struct front_app *app, uint64_t bytes)
+{
+    if (bytes > 0 || client->refused_by != app)
+        client->refused_bytes = bytes;
+    bool placed = client->refused_by == app && client->refused_since_ns > 0;
+    client->turn_of = NULL;
+    if (!app->front->without.quotas)
+        answered(client, app, placed ? client->refused_since_ns : app->front->loop->now_ns);
 }
 
 /* --- visits --- */
@@ -124,9 +180,10 @@ static void visit_held(struct front *front, unsigned left)
 {
     for (; front->open_first && left > 0; left--) {
         struct front_app *app = take_open(front);
-        struct client *client = app->held.first;
+        struct client *client = next_held(app);
         if (!client || !admits(app))
             continue;
+        app->next_held = client->line == &app->held[HELD_AGAIN] ? HELD_NEW : HELD_AGAIN;
         leave(client);
         client_visit(client, FRONT_VISIT, app);
         front_line_reopen(app);
@@ -140,14 +197,17 @@ bool front_line_visit(struct front *front)
     return front->line.first || front->open_first;
 }
 
-/* Returns how many of the app's have been held for long enough, `most` at most. */
-static unsigned refuse_again(struct front_app *app, uint64_t now_ns, unsigned most)
+/* Returns how many of these have been held for long enough, `most` at most. */
+static unsigned refuse(struct front_app *app, struct client_line *line, uint64_t now_ns, unsigned most)
 {
     unsigned count = 0;
-    for (; count < most && app->held.first && now_ns >= app->held.first->held_until_ns; count++) {
-        struct client *client = app->held.first;
+    for (struct client *client = line->first, *next; client && count < most; client = next) {
+        next = client->line_next;
+        if (now_ns < client->held_until_ns)
+            continue;
         leave(client);
         client_visit(client, 1, app);
+        count++;
     }
     return count;
 }
@@ -161,9 +221,10 @@ static void look(struct timer *timer, uint64_t now_ns)
     front->held_at++;
     for (unsigned i = 0; i < apps; i++) {
         struct front_app *app = &front->apps[(front->held_at + i) % apps];
-        left -= refuse_again(app, now_ns, left);
+        left -= refuse(app, &app->held[HELD_NEW], now_ns, left);
+        left -= refuse(app, &app->held[HELD_AGAIN], now_ns, left);
         front_line_reopen(app);
-        held |= app->held.first != NULL;
+        held |= is_held(app);
     }
     if (held)
         timer_set(&front->loop->timers, &front->held_look, now_ns + LOOK_NS);

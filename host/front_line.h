@@ -2,12 +2,21 @@
  *
  * The line: connections whose visit was over before what they sent was. A round visits some, in turn.
  *
- * Held, of an app: connections that were refused for want of room and ask again, though they were told to
- * come back in a second. They are visited in turn, some a round, while the app has room for what the first of them asks for; who has not been
- * for a second is refused again. So they have no more of the processor than a refusal a second each, however fast
- * they ask, and are served one after the other.
+ * Held, of an app that has no room: for a second at most, then they are refused; or visited, some a round,
+ * while there is room for what the next of them asks for. In two lines:
  *
- * A connection waits in one of them at most. */
+ *     again   who was refused, or had its turn, less than a second ago, and asks again all the same
+ *     new     others that come meanwhile
+ *
+ * Next is who has waited longest, in *again* since it was first refused after it was last served, so that a
+ * refusal costs nobody its place; but where that is one of *again*, each second turn is one of *new*: else,
+ * beside many who ask again, others had none within their second.
+ *
+ * So who asks again has no more of the processor than a refusal a second, however fast it asks, all of them
+ * are served in turn, and who keeps to the second of Retry-After is served before them. Who comes while
+ * nobody is held is refused at once.
+ *
+ * A connection waits in one line at most. */
 #ifndef PURE_HOST_FRONT_LINE_H
 #define PURE_HOST_FRONT_LINE_H
 
@@ -20,19 +29,29 @@ void front_line_init(struct front *front);
 /* The client waits for a visit, behind those who wait already. */
 void front_line_wait(struct client *client);
 
-/* The client waits until the app has room for so many bytes. */
-void front_line_hold(struct client *client, struct front_app *app, uint64_t bytes);
+/* Before a client may ask the app for room of so many bytes: whether it has to wait for its turn. Then it
+ * does.
+ */
+bool front_line_hold(struct client *client, struct front_app *app, uint64_t bytes);
+
+/* The client, whose turn it was, has had room. */
+void front_line_served(struct client *client, struct front_app *app);
+
+/* The app has refused it for want of room for so many bytes; 0: not known. */
+void front_line_refused(struct client *client, struct front_app *app, uint64_t bytes);
+
+/* Whether clients are held, of any app. */
+static inline bool front_line_holds(const struct front *front)
+{
+    return front->held_look.place > 0;
+}
 
 /* It waits no more. */
 void front_line_leave(struct client *client);
 
-/* Whether who was refused and asks the app for room is to be held: others are, or it would be refused, as far
- * as is known without asking. */
-bool front_line_crowded(struct front_app *app, uint64_t bytes);
-
 /* Whether the client may ask the app for room that others are held for: in its turn, or if there is enough.
  */
-bool front_line_passes(const struct client *client, struct front_app *app);
+bool front_line_passes(const struct client *client, const struct front_app *app);
 
 /* The app's inbox may have got room. */
 void front_line_reopen(struct front_app *app);

@@ -164,7 +164,7 @@ static bool admit_early(struct client *c, struct front_app *app, enum body_sink 
 {
     const char *why = front_request_refusal(c->front, app);
     if (why) {
-        client_decline_full(c, app, why);
+        client_decline_full(c, app, 0, why);
         return false;
     }
     if (size > c->front->config->max_body &&
@@ -173,7 +173,7 @@ static bool admit_early(struct client *c, struct front_app *app, enum body_sink 
         return false;
     }
     if (!front_line_passes(c, app)) {
-        client_decline_full(c, app, "the inbox is full");
+        client_decline_full(c, app, 0, "the inbox is full");
         return false;
     }
     int error = inbox_announce(&app->app->inbox, front_body_cost(sink, size), c->front->loop->now_ns,
@@ -181,7 +181,7 @@ static bool admit_early(struct client *c, struct front_app *app, enum body_sink 
     if (error == PE_TOO_LARGE)
         client_decline(c, 413, "the body is larger than the app's inbox takes");
     else if (error < 0)
-        client_decline_full(c, app, "the inbox is full");
+        client_decline_full(c, app, 0, "the inbox is full");
     return error == 0;
 }
 
@@ -302,7 +302,7 @@ static void begin_show(struct client *c, struct front_app *app)
     if (why)
         client_decline_for(c, app, why);
     else if (waiters_prepare(&app->waiters) < 0 || inbox_put(&app->app->inbox, &run) < 0)
-        client_decline_full(c, app, "the inbox is full");
+        client_decline_full(c, app, 0, "the inbox is full");
     else
         client_awaits(c, app);
 }
@@ -429,7 +429,11 @@ uint64_t front_request_bytes(const struct client *c, const struct front_app *app
 {
     const struct front *front = c->front;
     struct http_body framing;
-    if (http_request_body(&front->head, &framing) < 0 || framing.framing != HTTP_SIZED)
+    if (http_request_body(&front->head, &framing) < 0)
+        return 0;
+    if (framing.framing == HTTP_CHUNKED)
+        return c->refused_bytes;
+    if (framing.framing != HTTP_SIZED)
         return 0;
     bool events = route_find(front, front->head.target).route == ROUTE_EVENTS;
     if (events && framing.left > front->config->max_body)

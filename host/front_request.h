@@ -20,7 +20,8 @@ void front_request_begin(struct client *c);
  * opened: then it is taken for the one that refused the connection last. */
 struct front_app *front_request_asks(const struct client *c);
 
-/* Room that it asks the app's inbox for, at most; 0: its head does not say, or it is more than the inbox ever
+/* Room that it asks the app's inbox for, at most; if its head does not say, it is taken to be as large as the
+ * one that was refused. 0: that is not known, or it is more than the inbox ever
  * takes, which it is to be told. */
 uint64_t front_request_bytes(const struct client *c, const struct front_app *app);
 

@@ -106,7 +106,7 @@ static void begin_opened(struct client *c, const struct sealed_opened *opened, c
     }
     struct front_app *app = find_app(c, peer, r);
     if (app != c->refused_by)
-        c->refused_by = NULL; /* else all that is sealed for another would be held for it */
+        c->refused_by = c->turn_of = NULL; /* else all that is sealed for another would be held for it */
     if (app && front_request_admit(c, app, SINK_RECORDS, r->body_bytes))
         begin_body(c, opened);
 }

@@ -17,6 +17,7 @@
                  */
 #define LINE_BYTES 256
 #define SLEEPS     10 /* a call that burns less than one in so many of its time sleeps */
+#define DEAF       4  /* a call that has burned so many limits hears no ticks */
 
 /* Thread-local, here and nowhere else in the host: signal handlers and malloc have no other way to it. */
 _Thread_local struct guard_thread *guard_here;
@@ -198,19 +199,21 @@ enum guard_verdict guard_judge_look(struct guard_thread *t, uint64_t now_ns, uin
 {
     const struct guard_app *app = atomic_load_explicit(&t->app, memory_order_relaxed);
     uint64_t calls = atomic_load_explicit(&t->calls, memory_order_relaxed);
-    uint64_t passed_ns = min_u64(now_ns - t->looked_ns, 2 * every_ns), burned_ns = cpu_ns - t->looked_cpu_ns;
+    uint64_t passed_ns = min_u64(now_ns - t->looked_ns, 2 * every_ns);
+    uint64_t burned_ns = cpu_ns - min_u64(cpu_ns, t->looked_cpu_ns); /* a thread that is gone has no clock */
     bool another = !app || calls != t->looked_calls;
     t->looked_calls = calls;
     t->looked_ns = now_ns;
     t->looked_cpu_ns = cpu_ns;
     if (another)
-        t->stood_ns = t->asleep_ns = 0;
+        t->stood_ns = t->asleep_ns = t->burned_ns = 0;
     if (another || app->limit_ns == NEVER)
         return GUARD_FINE;
     t->stood_ns += passed_ns;
+    t->burned_ns += burned_ns;
     if (!runnable && burned_ns < passed_ns / SLEEPS)
         t->asleep_ns += passed_ns;
-    if (t->asleep_ns >= 2 * app->limit_ns)
+    if (t->asleep_ns >= 2 * app->limit_ns || t->burned_ns >= DEAF * app->limit_ns)
         return GUARD_DIE;
     return t->stood_ns >= app->limit_ns ? GUARD_LEAVE : GUARD_FINE;
 }

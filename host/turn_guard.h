@@ -66,9 +66,9 @@ struct guard_thread {
     _Atomic bool alive; /* `clock` is its processor clock */
     clockid_t clock;
     pid_t id; /* the kernel's */
-    /* guard_look's: what it saw last; for how long that call has stood, and slept */
+    /* guard_look's: what it saw last; for how long that call has stood, slept and burned */
     uint64_t looked_calls, looked_ns, looked_cpu_ns;
-    uint64_t stood_ns, asleep_ns;
+    uint64_t stood_ns, asleep_ns, burned_ns;
 };
 
 struct guard_options {
@@ -147,7 +147,8 @@ _Noreturn void guard_jump(struct guard_thread *t);
 
 /* Every `every_ns`, by the front: looks at a thread whose processor clock stands at `cpu_ns`, and which may
  * be `runnable`. GUARD_LEAVE: it has stood in the same call for turn_limit, for t->stood_ns by now;
- * GUARD_DIE: and slept in it for twice that. Time in which nobody looked counts as no more than two
+ * GUARD_DIE: and slept in it for twice that, or burned four times that (then the ticks, which end it at
+ * twice, do not come: the call has blocked signals). Time in which nobody looked counts as no more than two
  * `every_ns`: then the process did not run, most likely. */
 enum guard_verdict guard_judge_look(struct guard_thread *t, uint64_t now_ns, uint64_t cpu_ns, bool runnable,
                                     uint64_t every_ns);

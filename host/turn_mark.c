@@ -107,26 +107,46 @@ static bool same_module(const struct mark_module *a, const struct mark_module *b
            a->size == b->size;
 }
 
-/* What the file says of an app: deaths, the noted one included. Its index there; negative: nothing, or only
- * of another file of its module, of which the deaths are forgotten. */
-static int find_app(int fd, struct mark_app *app)
+/* What an earlier life has left in the file; its units may be damaged. */
+struct earlier {
+    struct unit *apps; /* count of them */
+    unsigned count;
+    struct note note;
+};
+
+/* 0 or -ENOMEM. In one read: apps are looked for by name, each among all. */
+static int read_earlier(int fd, struct earlier *e)
 {
-    unsigned count = file_apps(fd);
-    struct unit unit, note;
-    bool noted = read_unit(fd, NOTE_UNIT, &note) && note.note.app > 0;
+    struct unit note;
+    *e = (struct earlier){0};
+    size_t size = file_apps(fd) * sizeof *e->apps;
+    e->apps = malloc(size + 1);
+    if (!e->apps)
+        return -ENOMEM;
+    ssize_t got = pread(fd, e->apps, size, (off_t)APP_UNITS * MARK_UNIT);
+    e->count = got > 0 ? (unsigned)((size_t)got / sizeof *e->apps) : 0;
+    if (read_unit(fd, NOTE_UNIT, &note))
+        e->note = note.note;
+    return 0;
+}
+
+/* What it says of an app: deaths, the noted one included. The app's index there; negative: nothing, or
+ * only of another file of its module, of which the deaths are forgotten. */
+static int find_app(const struct earlier *e, struct mark_app *app)
+{
     app->deaths = app->cause = 0;
-    for (unsigned i = 0; i < count; i++) {
-        if (!read_unit(fd, APP_UNITS + i, &unit) ||
-            strncmp(unit.entry.name, app->name, sizeof unit.entry.name) != 0)
+    for (unsigned i = 0; i < e->count; i++) {
+        const struct unit *unit = &e->apps[i];
+        if (strncmp(unit->entry.name, app->name, sizeof unit->entry.name) != 0 || !unit_valid(unit))
             continue;
-        bool died = noted && note.note.app == i + 1;
-        uint32_t deaths = unit.entry.deaths + (died && unit.entry.deaths < MARK_DEATHS);
-        if (!same_module(&unit.entry.module, &app->module)) {
+        bool died = e->note.app == i + 1;
+        uint32_t deaths = unit->entry.deaths + (died && unit->entry.deaths < MARK_DEATHS);
+        if (!same_module(&unit->entry.module, &app->module)) {
             app->forgotten = deaths;
             return -1;
         }
         app->deaths = deaths;
-        app->cause = died ? note.note.cause : unit.entry.cause;
+        app->cause = died ? e->note.cause : unit->entry.cause;
         return (int)i;
     }
     return -1;
@@ -162,10 +182,14 @@ int mark_open(struct turn_mark *mark, const char *directory, const struct mark_a
     int fd = open_file(directory, O_RDWR | O_CREAT);
     if (fd < 0)
         return fd;
-    for (unsigned i = 0; i < app_count; i++)
-        find_app(fd, &mark->apps[i]);
+    struct earlier earlier;
+    int error = read_earlier(fd, &earlier);
+    for (unsigned i = 0; error == 0 && i < app_count; i++)
+        find_app(&earlier, &mark->apps[i]);
+    free(earlier.apps);
     mark->fd = fd;
-    int error = write_file(mark);
+    if (error == 0)
+        error = write_file(mark);
     if (error == 0)
         return 0;
     close(fd);
@@ -218,7 +242,10 @@ uint32_t mark_peek(const char *directory, const struct mark_app *app)
     int fd = open_file(directory, O_RDONLY);
     if (fd < 0)
         return 0;
-    find_app(fd, &found);
+    struct earlier earlier;
+    if (read_earlier(fd, &earlier) == 0)
+        find_app(&earlier, &found);
+    free(earlier.apps);
     close(fd);
     return found.deaths;
 }
@@ -243,8 +270,12 @@ int mark_forget_in(const char *directory, const struct mark_app *app)
     int fd = open_file(directory, O_RDWR);
     if (fd < 0)
         return fd == -ENOENT ? 0 : fd;
-    int index = find_app(fd, &found);
-    int error = index < 0 ? 0 : forget_at(fd, (unsigned)index, app);
+    struct earlier earlier;
+    int error = read_earlier(fd, &earlier);
+    int index = error == 0 ? find_app(&earlier, &found) : -1;
+    if (index >= 0)
+        error = forget_at(fd, (unsigned)index, app);
+    free(earlier.apps);
     close(fd);
     return error < 0 ? error : (int)found.deaths;
 }

@@ -63,17 +63,26 @@ static bool own(struct task *task, uint64_t now_ns)
 {
     (void)now_ns;
     struct front_world *w = container_of(task, struct front_world, owner);
+    unsigned left = w->takes > 0 ? w->takes : UINT32_MAX;
     for (unsigned i = 0; i < WORLD_APPS && !w->hold; i++) {
         struct owner_app *a = &w->apps[i];
         struct run run;
-        while (inbox_next_run(&a->entry.inbox, &a->at, &run)) {
+        for (; left > 0 && inbox_next_run(&a->entry.inbox, &a->at, &run); left--) {
             struct run_result result = take_run(a, &run);
             inbox_put_result(&a->entry.inbox, &result);
         }
         inbox_free_to(&a->entry.inbox, a->at);
         inbox_push_results(&a->entry.inbox);
     }
+    w->hold |= w->takes > 0;
+    w->takes = 0;
     return false;
+}
+
+void front_world_take(struct front_world *w, unsigned runs)
+{
+    w->takes = runs;
+    front_world_release(w);
 }
 
 void front_world_release(struct front_world *w)

@@ -40,7 +40,8 @@ struct front_world {
     struct log log;
     struct front front;
     struct tls_current *https;
-    bool hold; /* the owner takes nothing */
+    bool hold;      /* the owner takes nothing */
+    unsigned takes; /* or so many runs, and then nothing; 0: all there are */
 };
 
 /* Settings of `config` (limits, times) that stand here are kept; zero ones get the defaults of config.h. */
@@ -55,6 +56,9 @@ void front_world_close(struct front_world *w);
 
 /* The owner works again after `hold`. */
 void front_world_release(struct front_world *w);
+
+/* The owner, which holds, takes so many runs. */
+void front_world_take(struct front_world *w, unsigned runs);
 
 /* Sends bytes from a new client, which then waits for what comes. */
 struct sim_connection *front_world_send(struct front_world *w, const void *bytes, size_t size);

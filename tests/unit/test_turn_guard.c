@@ -137,8 +137,27 @@ static void a_call_that_sleeps_is_told_at_its_limit_and_dies_at_twice_that(void 
 static void a_call_that_runs_or_would_is_told_and_left_to_the_ticks(void **state)
 {
     (void)state;
-    assert_int_equal(look(100, EVERY_NS / 2, false), GUARD_LEAVE);
+    assert_int_equal(look(30, EVERY_NS / 2, false), GUARD_LEAVE);
     assert_int_equal(look(100, 0, true), GUARD_LEAVE);
+}
+
+static void a_call_that_hears_no_ticks_dies_at_four_times_its_limit(void **state)
+{
+    (void)state;
+    assert_int_equal(look(16, EVERY_NS, true), GUARD_LEAVE);
+    assert_int_equal(look(1, EVERY_NS, true), GUARD_DIE);
+    enter_again();
+    assert_int_equal(look(16, EVERY_NS, true), GUARD_LEAVE);
+    enter_again();
+    assert_int_equal(look(16, EVERY_NS, true), GUARD_LEAVE);
+}
+
+static void a_thread_that_is_gone_burns_nothing(void **state)
+{
+    (void)state;
+    look(1, 3 * EVERY_NS, false);
+    assert_int_equal(guard_judge_look(&thread, thread.looked_ns + EVERY_NS, 0, false, EVERY_NS), GUARD_FINE);
+    assert_int_equal(look(7, 0, false), GUARD_DIE);
 }
 
 static void a_call_that_returns_is_another(void **state)
@@ -344,6 +363,9 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_call_that_runs_or_would_is_told_and_left_to_the_ticks, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(a_call_that_hears_no_ticks_dies_at_four_times_its_limit, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_thread_that_is_gone_burns_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_call_that_returns_is_another, setup, teardown),
         cmocka_unit_test_setup_teardown(time_in_which_nobody_looked_hardly_counts, setup, teardown),
         cmocka_unit_test(a_death_in_a_call_is_noted_and_said),
