@@ -9,6 +9,7 @@
 #define PURE_ERRORS(X)                                                                                  \
     X(PE_FULL, "the queue is full")                                                                     \
     X(PE_TOO_LARGE, "larger than its limit")                                                            \
+    X(PE_TOO_MUCH, "more than one event may send")                                                      \
     X(PE_MALFORMED, "malformed")                                                                        \
     X(PE_INCOMPLETE, "incomplete")                                                                      \
     X(PE_NO_OUTPUT, "no such output")                                                                   \

@@ -60,9 +60,10 @@ struct pure_app {
 extern const struct pure_app pure_app;
 
 /* Sends `size` bytes to an output, in this turn. Copies. 0, or a negative code the event returns to the host:
- * there is no such output, the record is larger than its limit, or the outlet is full (the host then waits
- * until it is not and gives the event again). An output that the configuration leaves out takes and forgets.
- */
+ * there is no such output, the record is larger than its limit, the outlet is full (the host then waits
+ * until it is not and gives the event again), or the event has sent as much as one may: with a store, 16 MiB
+ * more than the queues of the app's outputs take, in all. An output that the configuration leaves out takes
+ * and forgets. */
 int pure_send(struct pure_turn *turn, uint32_t output, const void *data, size_t size);
 
 /* Writes to a sink, any number of times. 0, or a negative code when the sink's limit is reached: return it.

@@ -164,6 +164,15 @@ static bool queue_fits(struct record_queue *q, size_t size, uint64_t spare)
     return record_queue_held(q) + needs <= q->capacity;
 }
 
+static void give_spill_back(struct backlog *b)
+{
+    if (b->spill_size > 0 || b->spill_room <= SPILL_KEEP)
+        return;
+    free(b->spill);
+    b->spill = NULL;
+    b->spill_room = 0;
+}
+
 int backlog_send(struct backlog *b, const void *data, size_t size, uint64_t spare)
 {
     uint64_t limit = b->options.limit;
@@ -179,6 +188,7 @@ void backlog_undo(struct backlog *b, const struct backlog_mark *mark)
     record_queue_rollback(queue_of(b), mark->tail);
     b->spill_size = mark->spill_size;
     b->spill_records = mark->spill_records;
+    give_spill_back(b);
 }
 
 bool backlog_within(struct backlog *b, uint64_t most)
@@ -237,11 +247,7 @@ void backlog_frame(struct backlog *b, struct frame_buffer *frames)
         b->stored_filled = q->freed_seen.records;
         backlog_frame_numbers(b, frames);
     }
-    if (b->spill_room > SPILL_KEEP) {
-        free(b->spill);
-        b->spill = NULL;
-        b->spill_room = 0;
-    }
+    give_spill_back(b);
 }
 
 bool backlog_would_release(struct backlog *b)

@@ -3,7 +3,7 @@
 #include "host/cli_store.h"
 #include "host/config_values.h"
 #include "host/key_file.h"
-#include "host/turn_mark.h"
+#include "host/turn_guard.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -59,12 +59,17 @@ static unsigned check_outputs(const struct config *config, const char *name, con
 
 /* Opens the app as the host would, so that what it thinks of its argument is heard. */
 static unsigned check_opening(const struct config *config, const struct config_app *entry,
-                              const struct pure_app *app, FILE *out)
+                              const struct pure_app *app, struct guard_app *guard, FILE *out)
 {
     char why[160] = "";
     void *state = NULL;
-    if (app->open(&state, entry->arg, why, sizeof(why)) == 0) {
+    guard_enter(guard, "open");
+    bool opened = app->open(&state, entry->arg, why, sizeof(why)) == 0;
+    guard_leave();
+    if (opened) {
+        guard_enter(guard, "close");
         app->close(state);
+        guard_leave();
         return 0;
     }
     fprintf(out, "pure-host: %s:%u: [app %s]: the app does not open: %s\n", config->path, entry->arg_line,
@@ -88,21 +93,26 @@ static bool has_died(const struct config *config, const struct config_app *entry
 }
 
 static unsigned check_app(const struct config *config, const struct config_app *entry,
-                          const struct host_options *options, FILE *out)
+                          const struct host_options *options, struct guard_app *guard, FILE *out)
 {
     const struct pure_app *app;
     void *handle;
     char why[512] = "";
     if (has_died(config, entry, out))
         return 0;
-    if (options->load_module(options->context, entry->module, &app, &handle, why, sizeof(why)) < 0) {
+    guard_enter(guard, "loading");
+    int error = options->load_module(options->context, entry->module, &app, &handle, why, sizeof(why));
+    guard_leave();
+    if (error < 0) {
         fprintf(out, "pure-host: %s:%u: [app %s]: the module cannot be used: %s\n", config->path,
                 entry->module_line, entry->name, why);
         return 1;
     }
     unsigned problems = check_outputs(config, entry->name, app, out);
-    problems += check_opening(config, entry, app, out);
+    problems += check_opening(config, entry, app, guard, out);
+    guard_enter(guard, "unloading");
     options->unload_module(options->context, handle);
+    guard_leave();
     return problems;
 }
 
@@ -119,11 +129,50 @@ static bool kernel_refuses(const struct host_options *options, FILE *out)
     return true;
 }
 
+/* The process's own, as a host has it, but that deaths here are not remembered: `run` is to have its tries.
+ */
+struct check_guard {
+    struct turn_guard guard;
+    struct guard_watch watch;
+    bool open;
+};
+
+static int open_guard(struct check_guard *g, const struct config *config)
+{
+    int unmarked;
+    const struct guard_options options = {
+        .config = config, .threads = 1, .fd = STDERR_FILENO, .for_people = true};
+    int error = guard_open(&g->guard, &options, &unmarked);
+    g->open = error == 0;
+    if (error == 0)
+        error = guard_thread_begin(&g->guard, 0);
+    if (error == 0)
+        error = guard_watch_begin(&g->watch, true);
+    if (error == 0)
+        guard_watch(&g->watch, guard_here);
+    return error;
+}
+
+static void close_guard(struct check_guard *g)
+{
+    guard_watch_end(&g->watch);
+    guard_thread_end();
+    if (g->open)
+        guard_close(&g->guard);
+}
+
 unsigned check_apps(const struct config *config, const struct host_options *options, FILE *out)
 {
+    struct check_guard g = {.open = false};
     unsigned problems = 0;
-    for (unsigned i = 0; i < config->app_count; i++)
-        problems += check_app(config, &config->apps[i], options, out);
+    int error = options->guards ? open_guard(&g, config) : 0;
+    if (error < 0) {
+        fprintf(out, "pure-host: the apps cannot be checked: %s\n", pure_error_text(error));
+        problems++;
+    }
+    for (unsigned i = 0; error == 0 && i < config->app_count; i++)
+        problems += check_app(config, &config->apps[i], options, g.open ? &g.guard.apps[i] : NULL, out);
+    close_guard(&g);
     return problems;
 }
 

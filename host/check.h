@@ -14,7 +14,9 @@ struct check_result {
 
 /* Loads each module of the configuration, opens its app, and looks whether it has the outputs that are given
  * one. Writes each problem as one line to `out`, "pure-host: FILE:LINE: …" with the line of the key or
- * section at fault. Returns how many. */
+ * section at fault. Returns how many. A module that crashes, or does not return from a call for twice its
+ * turn_limit, ends the process as it would a host's, with the app and the call on stderr; that death is not
+ * remembered. */
 unsigned check_apps(const struct config *config, const struct host_options *options, FILE *out);
 
 /* Reads the host's key, if the configuration names one. Returns how many problems it wrote, 0 or 1. */

@@ -252,7 +252,7 @@ int host_open(struct host **host, const struct config *config, const struct host
     timer_init(&h->guard_timer, host_look);
     host_tls_init(&h->tls);
     h->options.fill_random(h->options.context, h->epoch, sizeof h->epoch);
-    int error = sodium_init() < 0 ? -ENOSYS : 0;
+    int error = sodium_init() < 0 ? -ENOSYS : host_watch_opening(h);
     if (error == 0 && host_needs_key(config))
         error = key_file_of_config(config, &h->key, why, why_size);
     if (error == 0)
@@ -314,6 +314,7 @@ static void close_app(struct host *h, struct owned_app *a)
 
 void host_close(struct host *h)
 {
+    host_watch_closing(h);
     for (unsigned i = 0; i < h->sender_count && h->resolvers; i++) {
         if (h->resolvers[i])
             h->options.close_resolver(h->options.context, h->resolvers[i]);

@@ -49,8 +49,9 @@ struct host;
 int host_open(struct host **host, const struct config *config, const struct host_options *options, char *why,
               size_t why_size);
 
-/* First thing of a process that is to run a host, before it has threads: SIGTERM, SIGINT and SIGHUP wait for
- * host_run from now on. */
+/* First thing of a process that is to run a host, before it has threads: SIGTERM, SIGINT and SIGHUP wait from
+ * now on; SIGHUP for host_run, the others for host_open, where they end the process at once: what was
+ * acknowledged is stored, and nothing more is taken yet. */
 void host_hold_signals(void);
 
 /* Serves until SIGTERM or SIGINT, drains, and returns 0 or a negative errno; all within 5 s of the signal. A

@@ -78,11 +78,24 @@ int host_open_guard(struct host *h)
                  pure_error_text(unmarked));
     tell_deaths(h);
     host_guard_thread(front_thread(h));
+    guard_watch(&h->watch, guard_here);
     return 0;
+}
+
+int host_watch_opening(struct host *h)
+{
+    return h->options.guards ? guard_watch_begin(&h->watch, true) : 0;
+}
+
+void host_watch_closing(struct host *h)
+{
+    if (h->guarding && !h->watch.on && guard_watch_begin(&h->watch, false) == 0)
+        guard_watch(&h->watch, guard_here);
 }
 
 void host_dispose_guard(struct host *h)
 {
+    guard_watch_end(&h->watch);
     if (h->guarding) {
         guard_thread_end();
         guard_close(&h->guard);
@@ -150,6 +163,7 @@ static void look_at(struct host *h, struct guard_thread *t, uint64_t now_ns)
 {
     switch (guard_look(t, now_ns, h->look_every_ns)) {
     case GUARD_FINE:
+    case GUARD_LEAVE_AT_PASS: /* of ticks only */
         set_stuck(h, t, NULL);
         break;
     case GUARD_LEAVE:

@@ -58,8 +58,7 @@ static int join_producer(struct host *h, const struct config_output *config, str
     for (uint32_t i = 0; i < a->turn.output_count; i++) {
         if (strcmp(a->state.app->outputs[i], config->output) != 0)
             continue;
-        a->turn.outlets[i].outlet = outlet;
-        a->turn.outlets[i].backlog = backlog;
+        turn_join(&a->turn, i, outlet, backlog);
         return 0;
     }
     if (config_hears(h->config, config))

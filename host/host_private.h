@@ -99,6 +99,7 @@ struct host {
     bool log_writing;
     struct log_pump log_pump; /* in host_run */
     struct turn_guard guard;
+    struct guard_watch watch; /* of the front's thread, while its loop does not turn */
     bool guarding;
     struct registry_app **stuck; /* by guarded thread: the app that it is stuck in, or NULL */
     struct timer guard_timer;    /* of looks at the threads, on the front's loop */
@@ -165,6 +166,11 @@ bool host_journal_stopped(const struct host_thread *t);
  * 0 or -ENOMEM. */
 int host_open_guard(struct host *h);
 void host_dispose_guard(struct host *h);
+/* From the first of host_open until host_run takes the signals over: SIGTERM and SIGINT end the process, and
+ * so does a module's call that sleeps, once the guard is open. 0 or a negative errno. */
+int host_watch_opening(struct host *h);
+/* Modules' calls again, until host_dispose_guard. */
+void host_watch_closing(struct host *h);
 /* Of an app, by its index; NULL: its calls are not guarded. */
 struct guard_app *host_guard_of(struct host *h, unsigned app);
 /* Whether the app has ended the process too often to be loaded, and why. */

@@ -368,6 +368,7 @@ static void tell_ready(struct host *h)
 int host_run(struct host *h)
 {
     int error = take_signals(h);
+    guard_watch_end(&h->watch);
     if (error == 0)
         error = start_log(h);
     if (error == 0)

@@ -57,11 +57,12 @@ static void wait_for_room(struct owned_app *a, struct turn_outlet *full)
     counter_add(&a->entry.report.waits, 1);
 }
 
-/* Says what failed: the event, where it came from, and which send it was, if that is known. */
+/* Says what failed: the event, where it came from, which send it was, if that is known, and whether it got no
+ * memory: at its last try it is the first of its batch, so nothing before it counts. */
 static void report_refused(struct owned_app *a)
 {
     const struct pure_turn *turn = &a->turn;
-    char send[200] = "";
+    char send[200] = "", refused[GUARD_REFUSED_MAX] = "";
     if (turn->error == PE_NO_OUTPUT)
         snprintf(send, sizeof send, ": it sends to output number %u, which its module has not",
                  turn->failed_output);
@@ -69,12 +70,19 @@ static void report_refused(struct owned_app *a)
         snprintf(send, sizeof send, ": it sends a record of %zu bytes to %s, whose max_record is %u",
                  turn->failed_bytes, a->state.app->outputs[turn->failed_output],
                  turn->outlets[turn->failed_output].outlet->max_record);
+    else if (turn->error == PE_TOO_MUCH)
+        snprintf(send, sizeof send,
+                 ": it sends more than %llu bytes in all, the most for one event; the last were to %s",
+                 (unsigned long long)turn_unit_most(turn), a->state.app->outputs[turn->failed_output]);
     else if (turn->error == PE_FULL)
-        snprintf(send, sizeof send, ": it sends more to %s than its queue (%llu bytes) can ever hold",
-                 turn->full->outlet->output, (unsigned long long)turn_capacity(turn->full));
-    log_line(a->log, LOG_WARNING, "app %s failed event '%s' number %llu of %s %d times and it is refused%s",
+        snprintf(send, sizeof send, ": it sends more to %s than its %s (%llu bytes) can ever hold",
+                 turn->full->outlet->output, turn_capacity_key(turn->full),
+                 (unsigned long long)turn_capacity(turn->full));
+    if (a->state.guard)
+        guard_refused_text(a->state.guard, a->failed_refused, refused);
+    log_line(a->log, LOG_WARNING, "app %s failed event '%s' number %llu of %s %d times and it is refused%s%s",
              a->entry.name, a->failed_event, (unsigned long long)a->failed_number, a->failed_source, TRIES,
-             send);
+             send, refused);
 }
 
 static void suspend_for_failures(struct owned_app *a)
@@ -175,6 +183,7 @@ static bool give_events(struct owned_app *a)
         a->events++;
         a->bytes += framed;
     }
+    a->failed_refused = failed ? guard_refused() : 0;
     guard_leave();
     return failed;
 }

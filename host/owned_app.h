@@ -86,6 +86,7 @@ struct owned_app {
     /* of the unit that failed last; the texts are valid until the next run is entered */
     const char *failed_event, *failed_source;
     uint64_t failed_number;
+    uint64_t failed_refused;  /* allocations that were refused in it */
     unsigned failures_in_row; /* units refused since one succeeded */
     /* the turn under way */
     unsigned inlet;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -127,8 +128,20 @@ static void raise_descriptor_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit); /* refused: then the host makes do with less (host.c) */
 }
 
+/* The C library maps large blocks by themselves and unmaps them when they are freed; but each one freed
+ * raises what it takes for large, up to 32 MiB, and then a freed block stays the process's for good. What one
+ * event made the host take once would be taken for ever. The trim threshold is raised with it, so that memory
+ * which turns take and give back all the time does not go to the kernel in between. Refused: it costs memory.
+ */
+static void give_large_blocks_back(void)
+{
+    mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
+    mallopt(M_TRIM_THRESHOLD, LARGE_BLOCK);
+}
+
 int platform_prepare(void)
 {
+    give_large_blocks_back();
     raise_descriptor_limit();
     return open_standard_descriptors();
 }

@@ -4,6 +4,10 @@
 
 #include "host/host.h"
 
+/* More than what a turn takes and gives back as a rule: a backlog's sends (host/turn.h), a journal's batch.
+ */
+#define LARGE_BLOCK (4 << 20)
+
 struct dns;
 
 struct platform {
@@ -14,7 +18,7 @@ struct platform {
 
 /* First thing in a process, before a descriptor is opened: whichever of 0 to 2 is closed becomes /dev/null,
  * lest a connection gets its number and what is written to stderr; the limit of open files is raised as far
- * as it may be. 0 or a negative errno. */
+ * as it may be; and freed blocks of LARGE_BLOCK bytes go back to the kernel. 0 or a negative errno. */
 int platform_prepare(void);
 
 /* Fills in the options; `platform` outlives them. The epoll variant then puts its own open_io in. */

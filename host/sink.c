@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "host/heap.h"
+#include "host/turn_guard.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ static int grow(struct pure_sink *sink, size_t size)
 
 int pure_write(struct pure_sink *sink, const void *data, size_t size)
 {
+    guard_pass();
     if (sink->error == 0 && size > sink->limit - sink->size)
         sink->error = PE_TOO_LARGE;
     if (sink->error == 0 && sink->size + size > sink->capacity)

@@ -1,5 +1,7 @@
 #include "host/turn.h"
 
+#include "host/turn_guard.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -14,6 +16,13 @@ void turn_dispose(struct pure_turn *turn)
 {
     free(turn->outlets);
     turn->outlets = NULL;
+}
+
+void turn_join(struct pure_turn *turn, uint32_t output, struct outlet *outlet, struct backlog *backlog)
+{
+    turn->outlets[output].outlet = outlet;
+    turn->outlets[output].backlog = backlog;
+    turn->queues += outlet->queue.capacity;
 }
 
 static uint64_t unit_bytes(const struct turn_outlet *to)
@@ -70,10 +79,14 @@ static int send_journaled(struct pure_turn *turn, struct turn_outlet *to, const 
 {
     if (size > to->outlet->max_record)
         return PE_TOO_LARGE;
+    uint64_t framed = record_framed_size(size);
+    if (framed > turn_unit_most(turn) - turn->unit_sent)
+        return PE_TOO_MUCH;
     int error = backlog_send(to->backlog, data, size, turn_spare(turn, to));
     if (error < 0)
         return error;
-    turn->sent_bytes += size;
+    turn->unit_sent += framed;
+    turn->sent_bytes += framed;
     if (turn->sent_bytes > TURN_SENT_BYTES || over(backlog_held(to->backlog), backlog_capacity(to->backlog)))
         turn->over = true;
     return 0;
@@ -99,6 +112,7 @@ static void begin_outlet(const struct pure_turn *turn, struct turn_outlet *to)
 
 int pure_send(struct pure_turn *turn, uint32_t output, const void *data, size_t size)
 {
+    guard_pass();
     if (output >= turn->output_count)
         return failed(turn, output, size, PE_NO_OUTPUT);
     struct turn_outlet *to = &turn->outlets[output];

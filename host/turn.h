@@ -12,6 +12,15 @@
 
 #define TURN_SENT_BYTES (1u << 20) /* of a journaled turn: it ends then */
 
+/* What one unit of a journaled turn may send is what the queues of its app take together, and so much more.
+ * Not a byte of it can be written before the unit has ended, so all of it is in memory at once, and once more
+ * in the batch: a small board bears that, a backlog (1 GiB) it does not. The same whether receivers are there
+ * or not, so that no event is refused for want of a receiver that it would not be refused for otherwise; and
+ * no less than without a journal, where queues are all there is. */
+#define UNIT_SENT_BYTES (16u << 20)
+/* … but no more than this, which leaves room in the turn's frame for the turn's events. */
+#define UNIT_SENT_MAX (FRAME_MAX - FRAME_MAX / 4)
+
 struct turn_outlet {
     struct outlet *outlet;    /* NULL: the configuration leaves this output out */
     struct backlog *backlog;  /* NULL: the app's turns are not journaled */
@@ -27,7 +36,9 @@ struct pure_turn {
     uint32_t waiting;    /* how many outlets are waited for */
     uint64_t unit;       /* counts up; never 0 in a turn */
     uint64_t sends;      /* of this turn */
-    uint64_t sent_bytes; /* of the records, if it is journaled */
+    uint64_t sent_bytes; /* framed, of the turn, if it is journaled */
+    uint64_t unit_sent;  /* framed, of the unit, likewise: at most turn_unit_most */
+    uint64_t queues;     /* bytes that the queues of its outlets take */
     bool replaying;      /* events are given again to rebuild the state: nothing is sent */
     bool sparing;        /* its units must leave an eighth of each outlet free */
     bool over; /* an outlet this turn sent to is over 75 %, or it has sent enough: the turn should end */
@@ -42,10 +53,20 @@ struct pure_turn {
 int turn_init(struct pure_turn *turn, uint32_t output_count);
 void turn_dispose(struct pure_turn *turn);
 
+/* The output leads to the outlet. `backlog` NULL: the app's turns are not journaled. */
+void turn_join(struct pure_turn *turn, uint32_t output, struct outlet *outlet, struct backlog *backlog);
+
+/* The most framed bytes that one unit may send, if the app's turns are journaled. */
+static inline uint64_t turn_unit_most(const struct pure_turn *turn)
+{
+    return min_u64(UNIT_SENT_BYTES + turn->queues, UNIT_SENT_MAX);
+}
+
 static inline void turn_begin_unit(struct pure_turn *turn)
 {
     turn->unit++;
     turn->error = 0;
+    turn->unit_sent = 0;
     turn->full = NULL;
 }
 
@@ -53,6 +74,12 @@ static inline void turn_begin_unit(struct pure_turn *turn)
 static inline uint64_t turn_capacity(const struct turn_outlet *to)
 {
     return to->backlog ? backlog_capacity(to->backlog) : to->outlet->queue.capacity;
+}
+
+/* The key of the configuration that says how much that is. */
+static inline const char *turn_capacity_key(const struct turn_outlet *to)
+{
+    return to->backlog && to->backlog->options.limit > 0 ? "backlog" : "queue";
 }
 
 /* Whether at most `most` bytes are held; if not, the app's task runs once they may be. */

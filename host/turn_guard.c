@@ -15,12 +15,14 @@
 #define STACK_BYTES                                                                        \
     (64u << 10) /* of signals: one page would do; the kernel puts the registers there, too \
                  */
-#define LINE_BYTES 256
+#define LINE_BYTES 320
 #define SLEEPS     10 /* a call that burns less than one in so many of its time sleeps */
 #define DEAF       4  /* a call that has burned so many limits hears no ticks */
 
-/* Thread-local, here and nowhere else in the host: signal handlers and malloc have no other way to it. */
+/* Thread-local, here and nowhere else in the host: signal handlers and malloc have no other way to it, and
+ * pure_send no shorter one. */
 _Thread_local struct guard_thread *guard_here;
+_Thread_local volatile sig_atomic_t guard_over;
 _Thread_local struct heap_account *heap_here;
 
 /* What signals did before; they are the process's, and so is this. */
@@ -34,25 +36,83 @@ static int tick_signal(void)
 
 /* --- what is said by a process that dies; all async-signal-safe --- */
 
-static size_t add(char line[LINE_BYTES], size_t at, const char *text)
+/* Appends to a line of `size` bytes, of which the last stays free; where it ends then. */
+static size_t add(char *line, size_t size, size_t at, const char *text)
 {
-    while (*text && at < LINE_BYTES - 1)
+    while (*text && at < size - 1)
         line[at++] = *text++;
     return at;
 }
 
-/* Whoever reads stderr may have stopped: a process that dies does not wait for that. */
-static void say(const struct turn_guard *g, const struct guard_app *app, const char *call, uint32_t cause)
+static size_t add_number(char *line, size_t size, size_t at, uint64_t number)
 {
-    char line[LINE_BYTES], text[MARK_CAUSE_TEXT];
-    struct pollfd out = {.fd = g->options.fd, .events = POLLOUT};
-    mark_cause_text(cause, text);
-    size_t at = add(line, 0, g->options.for_people ? "pure-host: app " : "<3>app ");
-    at = add(line, at, app->name);
-    at = add(line, at, " ends the process, in its ");
-    at = add(line, at, call);
-    at = add(line, at, ": ");
-    at = add(line, at, text);
+    char digits[21];
+    size_t first = sizeof digits - 1;
+    digits[first] = '\0';
+    do {
+        digits[--first] = (char)('0' + number % 10);
+    } while ((number /= 10) > 0);
+    return add(line, size, at, digits + first);
+}
+
+/* As the configuration has it. */
+static size_t add_bytes(char *line, size_t size, size_t at, uint64_t bytes)
+{
+    static const char *const units[] = {"", "K", "M", "G", "T"};
+    unsigned unit = 0;
+    while (unit + 1 < ARRAY_SIZE(units) && bytes > 0 && bytes % 1024 == 0) {
+        bytes /= 1024;
+        unit++;
+    }
+    return add(line, size, add_number(line, size, at, bytes), units[unit]);
+}
+
+void guard_refused_text(const struct guard_app *app, uint64_t refused, char text[GUARD_REFUSED_MAX])
+{
+    size_t at = 0;
+    if (refused > 0) {
+        at = add(text, GUARD_REFUSED_MAX, at, "; ");
+        at = add_number(text, GUARD_REFUSED_MAX, at, refused);
+        at =
+            add(text, GUARD_REFUSED_MAX, at,
+                refused == 1 ? " allocation was refused (memory = " : " allocations were refused (memory = ");
+        at = add_bytes(text, GUARD_REFUSED_MAX, at, app->memory.limit);
+        at = add(text, GUARD_REFUSED_MAX, at, ")");
+    }
+    text[at] = '\0';
+}
+
+static uint64_t refused_in(const struct guard_thread *t, const struct guard_app *app)
+{
+    return atomic_load_explicit(&app->memory.refused, memory_order_relaxed) -
+           atomic_load_explicit(&t->refused, memory_order_relaxed);
+}
+
+uint64_t guard_refused(void)
+{
+    const struct guard_thread *t = guard_here;
+    const struct guard_app *app = t ? atomic_load_explicit(&t->app, memory_order_relaxed) : NULL;
+    return app ? refused_in(t, app) : 0;
+}
+
+/* Whoever reads stderr may have stopped: a process that dies does not wait for that. */
+static void say(const struct guard_thread *t, const struct guard_app *app, uint32_t cause)
+{
+    char line[LINE_BYTES], why[MARK_CAUSE_TEXT], refused[GUARD_REFUSED_MAX];
+    const struct guard_options *options = &t->guard->options;
+    struct pollfd out = {.fd = options->fd, .events = POLLOUT};
+    mark_cause_text(cause, why);
+    guard_refused_text(app, refused_in(t, app), refused);
+    const char *const parts[] = {options->for_people ? "pure-host: app " : "<3>app ",
+                                 app->name,
+                                 " ends the process, in its ",
+                                 atomic_load_explicit(&t->call, memory_order_relaxed),
+                                 ": ",
+                                 why,
+                                 refused};
+    size_t at = 0;
+    for (unsigned i = 0; i < ARRAY_SIZE(parts); i++)
+        at = add(line, sizeof line, at, parts[i]);
     line[at++] = '\n';
     if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) && write(out.fd, line, at) < 0)
         return; /* nobody is left to be told */
@@ -66,7 +126,7 @@ static void note(struct guard_thread *t, uint32_t cause)
     if (!app || getpid() != g->pid || atomic_exchange(&g->dying, true))
         return;
     mark_note(&g->mark, app->index, cause);
-    say(g, app, atomic_load_explicit(&t->call, memory_order_relaxed), cause);
+    say(t, app, cause);
 }
 
 static bool sent_by_another(const siginfo_t *info)
@@ -141,7 +201,9 @@ enum guard_verdict guard_judge(struct guard_thread *t, uint64_t cpu_ns, uintptr_
         return GUARD_FINE;
     if (t->leavable && is_code_of(app, pc))
         return GUARD_LEAVE;
-    return burned_ns >= 2 * app->limit_ns ? GUARD_DIE : GUARD_FINE;
+    if (burned_ns >= 2 * app->limit_ns)
+        return GUARD_DIE;
+    return t->leavable ? GUARD_LEAVE_AT_PASS : GUARD_FINE;
 }
 
 _Noreturn void guard_jump(struct guard_thread *t)
@@ -149,6 +211,16 @@ _Noreturn void guard_jump(struct guard_thread *t)
     t->leavable = false;
     guard_leave();
     siglongjmp(t->leave, 1);
+}
+
+/* The host's own pure_write, behind a call or before one that another tick has not seen, goes on. */
+void guard_leave_over(void)
+{
+    struct guard_thread *t = guard_here;
+    guard_over = false;
+    if (t->leavable && atomic_load_explicit(&t->app, memory_order_relaxed) &&
+        atomic_load_explicit(&t->calls, memory_order_relaxed) == t->seen_calls)
+        guard_jump(t);
 }
 
 static uintptr_t interrupted_at(const void *context)
@@ -180,6 +252,7 @@ static void ticked(int number, siginfo_t *info, void *context)
     if (t) {
         enum guard_verdict verdict =
             guard_judge(t, clock_ns(CLOCK_THREAD_CPUTIME_ID), interrupted_at(context));
+        guard_over = verdict == GUARD_LEAVE_AT_PASS;
         if (verdict == GUARD_DIE)
             guard_die(t, MARK_OVERRAN);
         if (verdict == GUARD_LEAVE) {

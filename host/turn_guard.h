@@ -6,16 +6,22 @@
  * do nothing.
  *
  * Deaths: SEGV, BUS, FPE, ILL, ABRT and SYS are handled on a stack of their own: the app's name and the
- * signal are noted in the store (turn_mark.h) and written to stderr, then the signal takes its usual course.
+ * signal are noted in the store (turn_mark.h) and written to stderr, with the allocations that were refused
+ * in the call, as few modules look whether malloc gave them any; then the signal takes its usual course.
  * A call of exit or quick_exit by a module is noted likewise, and ends with status 1. What another process
  * sends is nobody's death; _exit is not seen, nor what kills the process without asking it.
  *
  * Endless calls: a timer on each thread's processor clock fires every GUARD_TICK_NS that the thread burns. A
  * batch that has burned its app's turn_limit is left by a jump back into the turn (guard_leavable), if the
- * timer has interrupted the module's own code: then no lock of the C library or of the host is held. What
- * cannot be left has until twice the limit, and then ends the process, as a death of the app. A call that
- * sleeps burns nothing: the front looks at the threads (guard_look), and ends the process likewise after
- * twice the limit of such time. A thread that would run and gets no processor does not sleep. */
+ * timer has interrupted the module's own code: then no lock of the C library or of the host is held. Where it
+ * has not, the batch is left at its next pure_send or pure_write (guard_pass): a module that loops over these
+ * is mostly in the host's code. What cannot be left has until twice the limit, and then ends the process, as
+ * a death of the app.
+ *
+ * Calls that sleep burn nothing: the front looks at the threads (guard_look), and ends the process likewise
+ * after twice the limit of such time. A thread that would run and gets no processor does not sleep. While no
+ * loop of the front turns (a start, an end, a check), a thread of its own looks at the one that opens and
+ * closes modules (guard_watch_begin), and takes SIGTERM and SIGINT during a start. */
 #ifndef PURE_HOST_TURN_GUARD_H
 #define PURE_HOST_TURN_GUARD_H
 
@@ -24,13 +30,17 @@
 #include "host/heap.h"
 #include "host/turn_mark.h"
 
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 #include <time.h>
 
 #define GUARD_TICK_NS     (100 * NS_PER_MS)
+#define GUARD_WATCH_NS    (250 * NS_PER_MS)
 #define GUARD_CODE_RANGES 4
+#define GUARD_REFUSED_MAX 80 /* bytes of the text of refused allocations, its NUL included */
 
 /* [begin, end) of addresses. */
 struct guard_code {
@@ -54,6 +64,7 @@ struct guard_thread {
     struct guard_app *_Atomic app; /* it is in a call of; NULL: of none */
     const char *_Atomic call;      /* "event", "open", …; static. Valid if `app` is */
     _Atomic uint64_t calls;        /* times that a call was entered */
+    _Atomic uint64_t refused;      /* app->memory.refused when this one was */
     /* its own, and its handlers' */
     sigjmp_buf leave;
     volatile bool leavable; /* `leave` may be jumped to */
@@ -113,9 +124,25 @@ static inline void guard_enter(struct guard_app *app, const char *call)
         return;
     atomic_store_explicit(&t->calls, atomic_load_explicit(&t->calls, memory_order_relaxed) + 1,
                           memory_order_relaxed);
+    atomic_store_explicit(&t->refused, atomic_load_explicit(&app->memory.refused, memory_order_relaxed),
+                          memory_order_relaxed);
     atomic_store_explicit(&t->call, call, memory_order_relaxed);
     atomic_store_explicit(&t->app, app, memory_order_relaxed);
     heap_count_for(&app->memory);
+}
+
+/* The last tick of this thread found its call over the limit, and could not leave it. Of the program, never
+ * of what is loaded later, so its place is known: pure_send pays three instructions. */
+extern _Thread_local volatile sig_atomic_t guard_over __attribute__((tls_model("local-exec")));
+
+/* What pure_send and pure_write find then: leaves the call, unless it is another by now, or none. */
+void guard_leave_over(void);
+
+/* At their entry, where nothing of the host's is half done. */
+static inline void guard_pass(void)
+{
+    if (__builtin_expect(guard_over != 0, 0))
+        guard_leave_over();
 }
 
 static inline void guard_leave(void)
@@ -135,11 +162,18 @@ static inline void guard_leavable(bool leavable)
     guard_here->leavable = leavable;
 }
 
+/* Allocations that were refused in the call that the calling thread is in. */
+uint64_t guard_refused(void);
+
+/* "; 3 allocations were refused (memory = 32M)", or nothing for none. Async-signal-safe. */
+void guard_refused_text(const struct guard_app *app, uint64_t refused, char text[GUARD_REFUSED_MAX]);
+
 /* --- what ticks and looks decide; for themselves, and for tests --- */
 
-enum guard_verdict { GUARD_FINE, GUARD_LEAVE, GUARD_DIE };
+enum guard_verdict { GUARD_FINE, GUARD_LEAVE, GUARD_DIE, GUARD_LEAVE_AT_PASS };
 
-/* The thread's processor clock stands at `cpu_ns`, and it was interrupted at `pc`. */
+/* The thread's processor clock stands at `cpu_ns`, and it was interrupted at `pc`. A call that can be left,
+ * but not there: GUARD_LEAVE_AT_PASS. */
 enum guard_verdict guard_judge(struct guard_thread *t, uint64_t cpu_ns, uintptr_t pc);
 
 /* Ends the call that the thread is in, by the jump. */
@@ -155,6 +189,27 @@ enum guard_verdict guard_judge_look(struct guard_thread *t, uint64_t now_ns, uin
 
 /* As above, by its own clock. */
 enum guard_verdict guard_look(struct guard_thread *t, uint64_t now_ns, uint64_t every_ns);
+
+/* --- while no loop turns --- */
+
+/* A thread of its own that looks at another. */
+struct guard_watch {
+    struct guard_thread *_Atomic looked; /* NULL: at nobody yet */
+    _Atomic bool ends;
+    sigset_t signals; /* that it takes */
+    pthread_t thread;
+    bool on;
+};
+
+/* `ended_by_signals`: SIGTERM and SIGINT, which the other threads hold back, end the process as they do by
+ * default; what is pending at guard_watch_end stays so. 0 or a negative errno. */
+int guard_watch_begin(struct guard_watch *w, bool ended_by_signals);
+
+/* A call of `t` that sleeps for twice its app's limit ends the process, as a death of the app. */
+void guard_watch(struct guard_watch *w, struct guard_thread *t);
+
+/* Before what it looks at goes; nothing if it was not begun. */
+void guard_watch_end(struct guard_watch *w);
 
 /* The call that the thread is in ends the process. */
 _Noreturn void guard_die(struct guard_thread *t, enum mark_cause cause);

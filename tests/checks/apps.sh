@@ -187,6 +187,18 @@ looping() {
     expect "it ends in time" stop H
 }
 
+pouring() {
+    host 1s ''
+    start H
+    ask rogue before
+    ask rogue pour
+    expect "an event that sends without end is refused, by name" [ "$code $reply" = '500 {"error":"the app did not return from a call within its turn_limit"}' ]
+    expect "its app is suspended, with the event" health_of_rogue "\"suspended\",\"why\":\"its event 'e' number 2 of http took more than 1 s\""
+    expect "the apps beside go on" others_go_on 1
+    expect "what it had sent before has arrived, and nothing else" within 5 shows ledger '"records":1,'
+    expect "the host ends in time" stop H
+}
+
 hanging() {
     host 3s ''
     start H
@@ -217,7 +229,12 @@ eating() {
     expect "the apps beside go on" others_go_on 1
     ask rogue after
     expect "it runs on" [ "$code" = 200 ]
-    expect "it ends in time" stop H
+    ask rogue starve
+    expect "an event that fails for it is refused" [ "$code $reply" = "500 {\"error\":\"the app failed the event\"}" ]
+    expect "the log says why" within 2 said H "app rogue failed event 'e' number 3 of http 3 times and it is refused; 1 allocation was refused (memory = 16M)" 1
+    ask rogue choke
+    await_end || failed "the crash does not end the host"
+    expect "so does the line of a death, of one that does not look for NULL" said H 'app rogue ends the process, in its event: signal 11 (SIGSEGV); 1 allocation was refused (memory = 16M)' 1
 }
 
 flooding() {
@@ -232,7 +249,64 @@ flooding() {
     expect "it ends in time" stop H
 }
 
-scenarios=(crashing exiting looping hanging eating flooding)
+hanging_at_the_start() {
+    host 1s 'arg = open hang'
+    start_dying
+    await_end || failed "it hangs for ever"
+    expect "a module that sleeps in open: the start ends, as by abort" [ $status -eq 134 ]
+    expect "it was the app's death" said H 'app rogue ends the process, in its open: a call that did not return for twice its turn_limit' 1
+    sed -i 's/^turn_limit = .*/turn_limit = 1h/' H.conf
+    for signal in TERM INT; do
+        start_dying
+        within 10 loading || failed "it does not load the module"
+        kill -$signal "${pid[H]}"
+        within 5 ended H || failed "SIG$signal does not end it"
+        wait "${pid[H]}" 2>/dev/null
+        expect "SIG$signal ends a start that hangs" [ $? -eq $((128 + $(kill -l $signal))) ]
+    done
+    sed -i 's/^turn_limit = .*/turn_limit = 1s/; s/^arg = .*/arg = close hang/' H.conf
+    start H
+    expect "the death is counted, the signals are nobody's" metric_of_rogue app_deaths 1
+    kill -TERM "${pid[H]}"
+    await_end || failed "it hangs for ever"
+    expect "a module that sleeps in close: the end comes, as by abort" [ $status -eq 134 ]
+    expect "it was the app's death, too" said H 'app rogue ends the process, in its close: a call that did not return for twice its turn_limit' 1
+}
+
+# The module is loaded: it hangs in its open, or will at once.
+loading() {
+    grep -qs rogue.so "/proc/${pid[H]}/maps"
+}
+
+# How check ends is in $status, what it says in check.log; never for long.
+check() {
+    timeout $((20 * patience)) "$build/pure-host" check -c H.conf >check.log 2>&1
+    status=$?
+}
+
+checking() {
+    host 1s 'arg = open crash'
+    check
+    expect "check of a module that crashes in open ends with a failure" [ $status -eq 139 ]
+    expect "it names the app and the call" grep -q 'app rogue ends the process, in its open: signal 11 (SIGSEGV)' check.log
+    sed -i 's/^arg = .*/arg = open hang/' H.conf
+    check
+    expect "of one that sleeps there likewise, in bounded time" [ $status -eq 134 ]
+    expect "it names them, too" grep -q 'app rogue ends the process, in its open: a call that did not return' check.log
+    sed -i 's/^arg = .*/arg = close loop/' H.conf
+    check
+    expect "of one that does not return from close likewise" [ $status -eq 134 ]
+    expect "it names them, too" grep -q 'app rogue ends the process, in its close: a call over twice its turn_limit' check.log
+    sed -i 's/^arg = .*/arg = open exit/' H.conf
+    check
+    expect "one that calls exit(0) does not pass" [ $status -eq 1 ]
+    sed -i 's/^arg = .*/arg = tame/' H.conf
+    start H
+    expect "none of these deaths is the host's" metric_of_rogue app_deaths 0
+    expect "it ends in time" stop H
+}
+
+scenarios=(crashing exiting looping pouring hanging hanging_at_the_start checking eating flooding)
 for i in "${!scenarios[@]}"; do
     run_scenario "${scenarios[$i]}" $((10 * i))
 done

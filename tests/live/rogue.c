@@ -4,7 +4,10 @@
  *     crash   writes to where nothing is        exit    calls exit
  *     loop    never returns                     hang    sleeps for ever
  *     eat     allocates until there is no more, and says how much that was
- *     flood   sends the event 1000 times */
+ *     starve  does so, and fails                choke   does so, and crashes
+ *     flood   sends the event 1000 times        pour    never ends to send it
+ *
+ * `arg = CALL WORD` does that in another call: open, close. */
 #include "host/app.h"
 
 #include <stdio.h>
@@ -17,21 +20,10 @@
 struct rogue {
     unsigned long events, eaten; /* pieces that the last `eat` got */
     int tame;
+    const char *arg;
 };
 
 static const char *const outputs[] = {"out", NULL};
-
-static int rogue_open(void **state, const char *arg, char *error, size_t error_size)
-{
-    struct rogue *r = calloc(1, sizeof *r);
-    if (!r) {
-        snprintf(error, error_size, "no memory");
-        return -1;
-    }
-    r->tame = strcmp(arg, "tame") == 0;
-    *state = r;
-    return 0;
-}
 
 /* Each piece holds the place of the one before. */
 static unsigned long eat(void)
@@ -52,27 +44,65 @@ static unsigned long eat(void)
 
 static volatile unsigned long turned;
 
+static int begins(const char *data, size_t size, const char *word)
+{
+    return size >= strlen(word) && memcmp(data, word, strlen(word)) == 0;
+}
+
+/* What needs no turn. */
+static void end_badly(const char *data, size_t size)
+{
+    volatile int *volatile nowhere = NULL;
+    if (begins(data, size, "choke"))
+        eat();
+    if (begins(data, size, "crash") || begins(data, size, "choke"))
+        *nowhere = 1;
+    if (begins(data, size, "exit"))
+        exit(0);
+    while (begins(data, size, "loop"))
+        turned++;
+    while (begins(data, size, "hang"))
+        pause();
+}
+
+/* `arg`, if it is about that call. */
+static void end_badly_in(const char *call, const char *arg)
+{
+    size_t size = strlen(call);
+    if (begins(arg, strlen(arg), call) && arg[size] == ' ')
+        end_badly(arg + size + 1, strlen(arg) - size - 1);
+}
+
 static int misbehave(struct rogue *r, struct pure_turn *turn, const struct pure_event *e)
 {
-    const char *word = e->data;
-    volatile int *volatile nowhere = NULL;
-    if (e->size >= 5 && memcmp(word, "crash", 5) == 0)
-        *nowhere = 1;
-    if (e->size >= 4 && memcmp(word, "exit", 4) == 0)
-        exit(0);
-    if (e->size >= 4 && memcmp(word, "loop", 4) == 0)
-        for (;;)
-            turned++;
-    if (e->size >= 4 && memcmp(word, "hang", 4) == 0)
-        for (;;)
-            pause();
-    if (e->size >= 3 && memcmp(word, "eat", 3) == 0)
+    end_badly(e->data, e->size);
+    if (begins(e->data, e->size, "eat"))
         r->eaten = eat();
-    for (int i = 0; e->size >= 5 && memcmp(word, "flood", 5) == 0 && i < 1000; i++) {
+    if (begins(e->data, e->size, "starve")) {
+        eat();
+        return -1;
+    }
+    while (begins(e->data, e->size, "pour"))
+        pure_send(turn, 0, e->data, e->size);
+    for (int i = 0; begins(e->data, e->size, "flood") && i < 1000; i++) {
         int error = pure_send(turn, 0, e->data, e->size);
         if (error < 0)
             return error;
     }
+    return 0;
+}
+
+static int rogue_open(void **state, const char *arg, char *error, size_t error_size)
+{
+    end_badly_in("open", arg);
+    struct rogue *r = calloc(1, sizeof *r);
+    if (!r) {
+        snprintf(error, error_size, "no memory");
+        return -1;
+    }
+    r->tame = strcmp(arg, "tame") == 0;
+    r->arg = arg;
+    *state = r;
     return 0;
 }
 
@@ -112,7 +142,9 @@ static int rogue_restore(void *state, const void *data, size_t size)
 
 static void rogue_close(void *state)
 {
-    free(state);
+    struct rogue *r = state;
+    end_badly_in("close", r->arg);
+    free(r);
 }
 
 const struct pure_app pure_app = {.abi = PURE_APP_ABI,

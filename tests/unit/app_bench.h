@@ -15,7 +15,8 @@
 #include <cmocka.h>
 
 /* --- an app that does as its events say: "+N" adds; "send N" sends N bytes; "fail" changes its state, sends,
- * and fails; "echo…" sends itself; "endless" is left by a jump --- */
+ * and fails; "echo…" sends itself; "endless" is left by a jump, "pour" by the send after that;
+ * "starve" gets no memory and fails, "hungry" gets none and does without --- */
 
 struct tester {
     uint64_t sum, events;
@@ -65,6 +66,16 @@ static inline int tester_event(void *state, struct pure_turn *turn, const struct
         pure_send(turn, 0, "undone", 6);
         left_instance = t;
         guard_jump(guard_here);
+    }
+    if (strcmp(text, "starve") == 0 || strcmp(text, "hungry") == 0) {
+        atomic_fetch_add(&atomic_load(&guard_here->app)->memory.refused, 2);
+        return strcmp(text, "starve") == 0;
+    }
+    if (strcmp(text, "pour") == 0) { /* as one that is interrupted in pure_send */
+        left_instance = t;
+        guard_judge(guard_here, 0, 0);
+        guard_over = true;
+        pure_send(turn, 0, "undone", 6);
     }
     if (strcmp(text, "no output") == 0)
         return pure_send(turn, 1, text, 4);

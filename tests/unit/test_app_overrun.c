@@ -10,7 +10,7 @@ struct guarded_bench {
 /* The bench's app, made anew with a guard. */
 static void guarded_open(struct guarded_bench *g)
 {
-    *g = (struct guarded_bench){.guard = {.name = "a", .limit_ns = 2 * NS_PER_S}};
+    *g = (struct guarded_bench){.guard = {.name = "a", .limit_ns = 2 * NS_PER_S, .memory.limit = 32u << 20}};
     bench_open(&g->b);
     owned_app_dispose(&g->b.app);
     outlet_dispose(&g->b.outlet);
@@ -58,6 +58,20 @@ static void an_event_that_does_not_end_is_refused_and_what_came_before_it_is_sto
     assert_int_equal(counter_read(&g.b.app.entry.report.stored), 3);
     assert_int_equal(counter_read(&g.b.app.entry.report.refused), 1);
     expect_suspended(&g, "its event 'e' number 3 of other/x/out took more than 2 s");
+    guarded_close(&g);
+}
+
+static void an_event_that_goes_on_sending_is_left_at_a_send(void **state)
+{
+    (void)state;
+    struct guarded_bench g;
+    guarded_open(&g);
+    put(&g.b.app, RUN_STREAM, RECORDS("echo", "pour", "+4"), 1, 0, "");
+    settle(&g.b);
+    expect(&g.b.app, PE_APP_OVERRAN, 1);
+    assert_int_equal(drain(&g.b.outlet), 1);
+    assert_false(guard_over);
+    expect_suspended(&g, "its event 'e' number 2 of other/x/out took more than 2 s");
     guarded_close(&g);
 }
 
@@ -117,10 +131,39 @@ static void an_app_that_is_suspended_gives_its_memory_back(void **state)
     guarded_close(&g);
 }
 
+static void what_is_refused_for_want_of_memory_is_said_so(void **state)
+{
+    (void)state;
+    struct guarded_bench g;
+    guarded_open(&g);
+    put(&g.b.app, RUN_STREAM, RECORDS("hungry", "starve", "+4"), 1, 0, "");
+    for (int i = 0; i < 2 * TRIES; i++)
+        settle(&g.b);
+    assert_true(logged(&g.b, "app a failed event 'e' number 2 of other/x/out 3 times and it is refused; 2 "
+                             "allocations were refused (memory = 32M)"));
+    guarded_close(&g);
+}
+
+static void what_others_were_refused_is_not_said_of_an_event(void **state)
+{
+    (void)state;
+    struct guarded_bench g;
+    guarded_open(&g);
+    put(&g.b.app, RUN_STREAM, RECORDS("hungry", "fail"), 1, 0, "");
+    for (int i = 0; i < 2 * TRIES; i++)
+        settle(&g.b);
+    assert_true(logged(&g.b, "number 2 of other/x/out 3 times and it is refused"));
+    assert_false(logged(&g.b, "allocation"));
+    guarded_close(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_event_that_does_not_end_is_refused_and_what_came_before_it_is_stored),
+        cmocka_unit_test(an_event_that_goes_on_sending_is_left_at_a_send),
+        cmocka_unit_test(what_is_refused_for_want_of_memory_is_said_so),
+        cmocka_unit_test(what_others_were_refused_is_not_said_of_an_event),
         cmocka_unit_test(a_request_is_refused_whole),
         cmocka_unit_test(what_another_app_has_sent_stays_where_it_is),
         cmocka_unit_test(an_app_that_is_suspended_gives_its_memory_back),

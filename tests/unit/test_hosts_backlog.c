@@ -186,11 +186,68 @@ static void a_request_larger_than_the_backlog_is_refused(void **state)
     world_start(one);
     unsigned status = numbers_post(one, "a", NULL, (struct numbers){1, 200, 500}, PATIENCE_NS);
     assert_true(status >= 400 && status != 503);
+    assert_int_equal(world_logged(one, "it sends more to next than its backlog (65536 bytes) can ever hold"),
+                     1);
     assert_true(ledger_is(one, "a", 0));
     assert_int_equal(numbers_post(one, "a", NULL, (struct numbers){1, 100, 500}, PATIENCE_NS), 200);
     assert_true(world_within_limits(one));
     world_start(two);
     assert_all_have(100);
+    hosts_world_close(&world);
+}
+
+/* --- one event, or one request, that sends much: 20 outputs, all of whose receivers are away --- */
+
+#define FAN_QUEUE  "64K"
+#define FAN_RECORD 50000
+
+static void add_fan(void)
+{
+    char outputs[4096];
+    size_t size = 0;
+    for (unsigned i = 1; i <= 20; i++)
+        size += (size_t)snprintf(outputs + size, sizeof outputs - size,
+                                 "[output f.o%u]\nwire = http://10.0.0.9\nmode = pure\napp = x\ntoken = t\n"
+                                 "queue = " FAN_QUEUE "\nmax_record = 60000\n",
+                                 i);
+    hosts_world_open(&world, 1);
+    one = world_add_host(&world, "one", "10.0.0.1", "max_body = 4M\n[app f]\nmodule = /sim/fan\n%s", outputs);
+    world_add_disk(one);
+    world_start(one);
+}
+
+/* Memory that backlogs and batches hold, beyond queues. */
+static uint64_t grown(const struct world_host *h)
+{
+    const struct host *host = h->host;
+    uint64_t bytes = 0;
+    for (const struct journal_output *o = host->apps[0].journal.outputs; o; o = o->next)
+        bytes += o->backlog ? o->backlog->spill_room : 0;
+    for (unsigned i = 0; i < host->owner_count; i++)
+        bytes += host->journals[i].writer.buffers[0].capacity + host->journals[i].writer.buffers[1].capacity;
+    return bytes;
+}
+
+static void a_request_that_sends_more_than_one_may_is_refused_and_what_it_took_is_given_back(void **state)
+{
+    (void)state;
+    add_fan();
+    unsigned status = numbers_post(one, "f", NULL, (struct numbers){1, 19, FAN_RECORD}, PATIENCE_NS);
+    assert_int_equal(status, 500);
+    assert_int_equal(world_logged(one, "it sends more than 18087936 bytes in all, the most for one event"),
+                     1);
+    assert_int_equal(world_app(one, "f")->report.sends, 0);
+    uint64_t kept = grown(one);
+    assert_true(kept <= 20 * (256u << 10) + 4 * JOURNAL_BATCH_BYTES);
+    /* and that is all it keeps, however large what goes */
+    for (uint64_t i = 0; i < 4; i++) {
+        status = numbers_post(one, "f", NULL, (struct numbers){1 + 17 * i, 17, FAN_RECORD}, PATIENCE_NS);
+        assert_int_equal(status, 200);
+        sim_run_for(world.sim, NS_PER_S);
+        assert_true(grown(one) <= 20 * (256u << 10) + 4 * JOURNAL_BATCH_BYTES);
+    }
+    assert_int_equal(world_app(one, "f")->report.sends, 4 * 17 * 20);
+    assert_true(world_within_limits(one));
     hosts_world_close(&world);
 }
 
@@ -263,6 +320,7 @@ int main(void)
         cmocka_unit_test(the_app_goes_on_until_its_backlog_is_full),
         cmocka_unit_test(without_a_backlog_the_queue_alone_counts),
         cmocka_unit_test(a_request_larger_than_the_backlog_is_refused),
+        cmocka_unit_test(a_request_that_sends_more_than_one_may_is_refused_and_what_it_took_is_given_back),
         cmocka_unit_test(a_crash_while_segments_go_loses_nothing),
         cmocka_unit_test(a_store_in_use_does_not_grow),
     };

@@ -77,7 +77,9 @@ static void a_send_whose_failure_the_app_ignores_fails_the_event(void **state)
     expect(&b.app, PE_APP_FAILED, 0);
     expect(&b.app, PE_APP_FAILED, 0);
     assert_true(logged(
-        &b, "app a failed event 'e' number 1 of http 3 times and it is refused: it sends more to out than"));
+        &b,
+        "app a failed event 'e' number 1 of http 3 times and it is refused: it sends more to out than its "
+        "queue (4096 bytes) can ever hold"));
     assert_true(logged(&b, "it sends to output number 1, which its module has not"));
     bench_close(&b);
 }

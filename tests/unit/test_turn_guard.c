@@ -1,5 +1,7 @@
 /* The guard's decisions, with clocks that tests own, and its signals, in children that die of them. */
 #include "host/turn_guard.h"
+
+#include "host/sink.h"
 #include "tests/unit/temp_directory.h"
 
 #include <setjmp.h>
@@ -57,9 +59,10 @@ static void a_call_over_its_limit_is_left_from_its_own_code_only(void **state)
     (void)state;
     assert_int_equal(guard_judge(&thread, 0, CODE), GUARD_FINE); /* seen first */
     assert_int_equal(guard_judge(&thread, LIMIT_NS - 1, CODE), GUARD_FINE);
-    assert_int_equal(guard_judge(&thread, LIMIT_NS, ELSE), GUARD_FINE);
-    assert_int_equal(guard_judge(&thread, LIMIT_NS, CODE - 1), GUARD_FINE);
-    assert_int_equal(guard_judge(&thread, LIMIT_NS, CODE + 0x1000), GUARD_FINE);
+    assert_int_equal(guard_judge(&thread, LIMIT_NS - 1, ELSE), GUARD_FINE);
+    assert_int_equal(guard_judge(&thread, LIMIT_NS, ELSE), GUARD_LEAVE_AT_PASS);
+    assert_int_equal(guard_judge(&thread, LIMIT_NS, CODE - 1), GUARD_LEAVE_AT_PASS);
+    assert_int_equal(guard_judge(&thread, LIMIT_NS, CODE + 0x1000), GUARD_LEAVE_AT_PASS);
     assert_int_equal(guard_judge(&thread, LIMIT_NS, CODE), GUARD_LEAVE);
     assert_int_equal(guard_judge(&thread, 3 * LIMIT_NS, CODE + 0xfff), GUARD_LEAVE);
 }
@@ -68,7 +71,7 @@ static void a_call_that_cannot_be_left_dies_at_twice_its_limit(void **state)
 {
     (void)state;
     guard_judge(&thread, 0, ELSE);
-    assert_int_equal(guard_judge(&thread, 2 * LIMIT_NS - 1, ELSE), GUARD_FINE);
+    assert_int_equal(guard_judge(&thread, 2 * LIMIT_NS - 1, ELSE), GUARD_LEAVE_AT_PASS);
     assert_int_equal(guard_judge(&thread, 2 * LIMIT_NS, ELSE), GUARD_DIE);
     thread.leavable = false;
     assert_int_equal(guard_judge(&thread, 2 * LIMIT_NS - 1, CODE), GUARD_FINE);
@@ -110,6 +113,43 @@ static void the_jump_comes_back_outside_of_any_call(void **state)
     assert_null(atomic_load(&thread.app));
     assert_null(heap_here);
     assert_false(thread.leavable);
+}
+
+/* Whether it is left at a pure_write. */
+static bool left_at_pass(void)
+{
+    static struct pure_sink sink;
+    sink_init(&sink, 100);
+    guard_leavable(true);
+    if (sigsetjmp(thread.leave, 0) != 0)
+        return true;
+    assert_int_equal(pure_write(&sink, "x", 1), 0);
+    assert_false(guard_over);
+    sink_dispose(&sink);
+    return false;
+}
+
+static void a_call_that_could_not_be_left_is_at_its_next_write(void **state)
+{
+    (void)state;
+    assert_false(left_at_pass());
+    guard_judge(&thread, 0, ELSE);
+    guard_over = true;
+    assert_true(left_at_pass());
+    assert_false(left_at_pass()); /* once */
+}
+
+static void another_call_and_the_hosts_own_writes_are_not_left_for_it(void **state)
+{
+    (void)state;
+    guard_judge(&thread, 0, ELSE);
+    guard_over = true;
+    enter_again();
+    assert_false(left_at_pass());
+    guard_judge(&thread, 0, ELSE);
+    guard_over = true;
+    guard_leave();
+    assert_false(left_at_pass());
 }
 
 /* --- looks --- */
@@ -184,8 +224,10 @@ static void time_in_which_nobody_looked_hardly_counts(void **state)
 /* --- the real thing, in children --- */
 
 static char directory[64];
-static struct config_app config_app = {
-    .name = (char *)"app", .module = (char *)"/nowhere/app.so", .turn_limit_ns = NS_PER_S, .memory_bytes = 1};
+static struct config_app config_app = {.name = (char *)"app",
+                                       .module = (char *)"/nowhere/app.so",
+                                       .turn_limit_ns = NS_PER_S,
+                                       .memory_bytes = 1536u << 10};
 static const struct config config = {.apps = &config_app, .app_count = 1};
 
 /* cmocka takes faults itself; that is for tests' own. */
@@ -209,6 +251,16 @@ static void crash(void)
 {
     volatile int *volatile nowhere = NULL;
     *nowhere = 1;
+}
+
+static void starve(void)
+{
+    struct guard_app *starved = atomic_load(&guard_here->app);
+    atomic_store(&starved->memory.refused, 7);
+    guard_leave();
+    guard_enter(starved, "show");
+    atomic_store(&starved->memory.refused, 8);
+    abort();
 }
 
 static void overflow(void)
@@ -266,6 +318,61 @@ static void child_exits(void)
     _exit(WIFEXITED(status) && WEXITSTATUS(status) == 5 ? 7 : 8);
 }
 
+/* Nobody's loop turns. */
+static void sleep_watched(void)
+{
+    struct guard_watch w;
+    atomic_load(&guard_here->app)->limit_ns = 1;
+    assert_int_equal(guard_watch_begin(&w, false), 0);
+    guard_watch(&w, guard_here);
+    for (;;)
+        pause();
+}
+
+static void hold_back(int number)
+{
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, number);
+    sigprocmask(SIG_BLOCK, &only, NULL);
+}
+
+static void be_asked_to_end(int number)
+{
+    struct guard_watch w;
+    hold_back(number);
+    assert_int_equal(guard_watch_begin(&w, true), 0);
+    kill(getpid(), number);
+    for (;;)
+        pause();
+}
+
+static void be_terminated(void)
+{
+    be_asked_to_end(SIGTERM);
+}
+
+static void be_interrupted(void)
+{
+    be_asked_to_end(SIGINT);
+}
+
+/* 7: the signal waits for whoever comes next. */
+static void be_asked_later(void)
+{
+    struct guard_watch w;
+    sigset_t pending;
+    hold_back(SIGTERM);
+    assert_int_equal(guard_watch_begin(&w, true), 0);
+    guard_watch_end(&w);
+    assert_int_equal(guard_watch_begin(&w, false), 0);
+    kill(getpid(), SIGTERM);
+    guard_watch_end(&w);
+    guard_watch_end(&w);
+    sigpending(&pending);
+    _exit(sigismember(&pending, SIGTERM) == 1 ? 7 : 8);
+}
+
 struct way {
     void (*die)(void);
     int status;       /* as wait has it: a signal, or 256 times an exit status */
@@ -320,6 +427,10 @@ static void a_death_in_a_call_is_noted_and_said(void **state)
         {overflow, SIGSEGV, 1, "<3>app app ends the process, in its event: signal 11 (SIGSEGV)\n", true}};
     static const struct way ways[] = {
         {abort, SIGABRT, 1, "<3>app app ends the process, in its event: signal 6 (SIGABRT)\n", true},
+        {starve, SIGABRT, 1,
+         "<3>app app ends the process, in its show: signal 6 (SIGABRT); 1 allocation was refused (memory = "
+         "1536K)\n",
+         true},
         {call_exit, 256, 1, "<3>app app ends the process, in its event: a call of exit\n", true},
         {quick_exit_0, 256, 1, "<3>app app ends the process, in its event: a call of exit\n", true}};
     for (unsigned i = 0; !OWN_HANDLERS && i < ARRAY_SIZE(faults); i++)
@@ -349,6 +460,26 @@ static void what_others_do_to_the_process_is_no_apps_death(void **state)
         expect_way(&ways[i]);
 }
 
+static void a_call_that_sleeps_while_no_loop_turns_is_a_death(void **state)
+{
+    (void)state;
+    static const struct way way = {sleep_watched, SIGABRT, 1,
+                                   "<3>app app ends the process, in its event: a call that did not return "
+                                   "for twice its turn_limit\n",
+                                   true};
+    expect_way(&way);
+}
+
+static void signals_end_a_start_while_it_is_watched(void **state)
+{
+    (void)state;
+    static const struct way ways[] = {{be_terminated, SIGTERM, 0, "", true},
+                                      {be_interrupted, SIGINT, 0, "", true},
+                                      {be_asked_later, 7 * 256, 0, "", true}};
+    for (unsigned i = 0; i < ARRAY_SIZE(ways); i++)
+        expect_way(&ways[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +490,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_hosts_own_code_and_apps_without_limit_are_let_be, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(the_jump_comes_back_outside_of_any_call, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_call_that_could_not_be_left_is_at_its_next_write, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_call_and_the_hosts_own_writes_are_not_left_for_it, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_call_that_sleeps_is_told_at_its_limit_and_dies_at_twice_that, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_call_that_runs_or_would_is_told_and_left_to_the_ticks, setup,
@@ -371,6 +505,8 @@ int main(void)
         cmocka_unit_test(a_death_in_a_call_is_noted_and_said),
         cmocka_unit_test(a_death_outside_of_calls_is_nobodys),
         cmocka_unit_test(what_others_do_to_the_process_is_no_apps_death),
+        cmocka_unit_test(a_call_that_sleeps_while_no_loop_turns_is_a_death),
+        cmocka_unit_test(signals_end_a_start_while_it_is_watched),
     };
     temp_make();
     return cmocka_run_group_tests(tests, NULL, NULL);
