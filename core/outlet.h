@@ -44,6 +44,7 @@ struct outlet_report {
     _Atomic uint64_t dead_kept; /* of them, those of earlier lives, too: neither replayed nor dropped */
     _Atomic uint64_t lost;      /* records that the disk has lost */
     _Atomic uint64_t beyond;    /* bytes that wait on the disk, beyond the queue */
+    uint64_t beyond_limit;      /* most of those; 0: none do. Never changes once threads run */
     pthread_mutex_t lock;
     char text[200]; /* of the last error, for people; "" if none */
 };

@@ -278,9 +278,22 @@ unsigned check_store(const struct config *config, const struct host_options *opt
     return check_segments(config, options, out, degraded);
 }
 
+/* Right, but hardly what anybody wants of a host that serves. */
+static void warn_left_out(const struct config *config, FILE *out)
+{
+    char names[OVERLOAD_NAMES_MAX];
+    overload_left_out(&config->without, names);
+    if (names[0] != '\0')
+        fprintf(
+            out,
+            "pure-host: note: %s: without = %s: for experiments only; a host that serves leaves out none\n",
+            config->path, names);
+}
+
 struct check_result check_config(const struct config *config, const struct host_options *options, FILE *out)
 {
     struct check_result result = {.problems = check_key(config, out)};
+    warn_left_out(config, out);
     result.problems += check_secrets(config, out);
     result.problems += check_tls(config, time(NULL), out);
     result.problems += check_apps(config, options, out);

@@ -204,14 +204,13 @@ static const char *remedy_when_busy(const struct cli_running *running, const cha
 {
     struct cli_reply reply;
     char why[512];
+    const char *remedy = ": try again later";
     struct span nothing = {NULL, 0};
-    bool suspended = false;
     if (cli_http(&running->endpoint, "GET", "/status", nothing, &reply, why, sizeof(why)) == 0) {
-        suspended = cli_status_suspended(span_of(reply.body, reply.size), app);
+        remedy = cli_status_remedy(span_of(reply.body, reply.size), app);
         free(reply.body);
     }
-    return suspended ? ": restart the host to try it again (pure-host status shows why)"
-                     : ": try again later";
+    return remedy;
 }
 
 static int publish(const struct cli_running *running, const char *app, const char *path, struct span data)

@@ -230,6 +230,16 @@ static void explain_standing(const struct screen *s, struct span app)
     show_below(s, text);
 }
 
+/* Whether `why` says what helps: an app that is suspended for its deaths is not loaded by a restart alone,
+ * one that is resumed is. */
+static bool has_remedy(struct span app)
+{
+    struct span resumed;
+    uint64_t deaths = 0;
+    cli_json_number(app, "deaths", &deaths);
+    return deaths >= MARK_DEATHS || cli_json_member(app, "resumed", &resumed);
+}
+
 static void explain_app(const struct screen *s, struct span app, const char *name, const char *condition)
 {
     char why[512] = "";
@@ -240,9 +250,7 @@ static void explain_app(const struct screen *s, struct span app, const char *nam
         explain_wait(s, app, name, why, sizeof(why));
     show_below(s, why);
     explain_standing(s, app);
-    uint64_t deaths = 0;
-    cli_json_number(app, "deaths", &deaths);
-    if (strcmp(condition, "suspended") == 0 && deaths < MARK_DEATHS) /* else `why` has the remedy */
+    if (strcmp(condition, "suspended") == 0 && !has_remedy(app))
         show_below(s, "Once its cause is gone, restart the host to try it again.");
 }
 
@@ -549,18 +557,19 @@ bool cli_status_degraded(struct span json)
     return cli_json_whole(json, &status) == 0 && is_degraded(member_of(status, "store"));
 }
 
-bool cli_status_suspended(struct span json, const char *app)
+const char *cli_status_remedy(struct span json, const char *app)
 {
+    static const char later[] = ": try again later";
     struct span status, unnamed, item;
     if (cli_json_whole(json, &status) < 0)
-        return false;
+        return later;
     struct cli_json_items items = cli_json_items(member_of(status, "apps"));
     while (cli_json_next(&items, &unnamed, &item)) {
         char name[NAME_BYTES], condition[CELL_BYTES];
         name_of_app(item, name);
         text_of(item, "condition", condition, sizeof(condition));
-        if (strcmp(name, app) == 0)
-            return strcmp(condition, "suspended") == 0;
+        if (strcmp(name, app) == 0 && strcmp(condition, "suspended") == 0)
+            return has_remedy(item) ? "" : ": once its cause is gone, restart the host to try it again";
     }
-    return false;
+    return later;
 }

@@ -18,7 +18,8 @@ int cli_status_show(FILE *out, struct span json, uint64_t now_ms, const char *op
 /* Whether that answer says that the store is degraded. */
 bool cli_status_degraded(struct span json);
 
-/* Whether that answer says that the app is suspended. */
-bool cli_status_suspended(struct span json, const char *app);
+/* What helps, as the end of a line, if the app has answered 503, by that answer: which says whether it is
+ * suspended, and for what. "": its reason says so itself. Static. */
+const char *cli_status_remedy(struct span json, const char *app);
 
 #endif

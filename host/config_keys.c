@@ -108,13 +108,13 @@ static int read_without(struct config_loader *l, const struct config_key *key, v
 {
     struct overload_without without = {false};
     char *rest = value->text, *name;
-    if (value->text[0] == '\0')
+    if (value->text[0] == '\0' || strcmp(value->text, "none") == 0)
         rest = NULL; /* nothing is left out */
     while ((name = strsep(&rest, ","))) {
         bool *left_out = without_named(&without, value_trim(name));
         if (!left_out)
             return config_fail(l, l->line,
-                               "%s = %s: '%s' is unknown: known are quotas, early, feedback, share",
+                               "%s = %s: '%s' is unknown: known are none, quotas, early, feedback, share",
                                key->name, value->written, value_trim(name));
         *left_out = true;
     }

@@ -39,7 +39,7 @@ struct exchange {
     uint32_t runs;         /* put, without a result yet, and it is not given up on */
     uint64_t stored;       /* of the last result */
     uint64_t since_ns;     /* its body is in since then */
-    struct front_app *app; /* of its runs */
+    struct front_app *app; /* of its runs, or for whose sake it is declined */
     enum route route;      /* EXCHANGE_TEXT that is not written yet; else ROUTE_NONE */
     const char *refused;   /* text of a refusal */
     const char *type;      /* EXCHANGE_TEXT, EXCHANGE_SHOW, EXCHANGE_DEAD: Content-Type of `text` */
@@ -231,8 +231,11 @@ void client_awaits_dead(struct client *c, struct front_app *app);
  * discarded and the connection goes on, or is refused, if that is too much or not sure to come. */
 void client_decline(struct client *c, uint16_t status, const char *text);
 
-/* Declines with 503, for want of room in the app, of so many bytes (0: not known): if the next request asks
- * for some, it may be held (front_line.h). */
+/* Declines with 503 for the app's sake, which counts for it. */
+void client_decline_for(struct client *c, struct front_app *app, const char *text);
+
+/* As client_decline_for, for want of room in the app, of so many bytes (0: not known): if the next request
+ * asks for some, it may be held (front_line.h). */
 void client_decline_full(struct client *c, struct front_app *app, uint64_t bytes, const char *text);
 
 /* The same as client_decline, and nothing more is read. */

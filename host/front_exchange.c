@@ -92,10 +92,18 @@ void client_decline(struct client *c, uint16_t status, const char *text)
     c->body.received = 0;
 }
 
+void client_decline_for(struct client *c, struct front_app *app, const char *text)
+{
+    struct exchange *x = client_open_exchange(c);
+    if (x)
+        x->app = app;
+    client_decline(c, 503, text);
+}
+
 void client_decline_full(struct client *c, struct front_app *app, uint64_t bytes, const char *text)
 {
     front_line_refused(c, app, bytes);
-    client_decline(c, 503, text);
+    client_decline_for(c, app, text);
 }
 
 static void show(struct client *c, struct exchange *x, struct span text)

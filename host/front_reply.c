@@ -141,6 +141,14 @@ static uint16_t status_of_error(int error)
 
 #define BODY_MAX 360
 
+/* What a run says of an app that is suspended is short; the app has more. */
+static const char *error_text(const struct exchange *x)
+{
+    const char *suspended =
+        x->error == PE_APP_SUSPENDED && x->app ? registry_app_suspended(x->app->app) : NULL;
+    return x->refused ? x->refused : suspended ? suspended : pure_error_text(x->error);
+}
+
 /* {"stored":N} or {"error":"why"}; returns its size. */
 static size_t short_body(char *body, const struct exchange *x, uint16_t status)
 {
@@ -151,7 +159,7 @@ static size_t short_body(char *body, const struct exchange *x, uint16_t status)
         at = PUT(at, "}");
     } else {
         at = PUT(at, "{\"error\":\"");
-        at = put_escaped(at, x->refused ? x->refused : pure_error_text(x->error), BODY_MAX - 16);
+        at = put_escaped(at, error_text(x), BODY_MAX - 16);
         at = PUT(at, "\"}\n");
     }
     return (size_t)(at - body);
@@ -219,6 +227,8 @@ uint16_t front_reply_put(struct client *c, struct exchange *x)
 {
     uint16_t status = x->status ? x->status : status_of_error(x->error);
     const struct status_line *line = status_line(status);
+    if (status == 503 && x->app)
+        counter_add(&x->app->app->report.turned_away, 1);
     char body[BODY_MAX], *at = c->output + c->output_size;
     size_t body_size = x->text ? x->text_size : x->sealed ? 0 : short_body(body, x, status);
     at = put(at, line->text, line->size);

@@ -298,8 +298,9 @@ static void begin_show(struct client *c, struct front_app *app)
 {
     client_last(c)->kind = EXCHANGE_SHOW;
     struct run run = {.kind = RUN_SHOW, .time_ms = front_wall_ms(c->front)};
-    if (app->app->failure[0] != '\0')
-        client_decline(c, 503, app->app->failure);
+    const char *why = registry_app_suspended(app->app);
+    if (why)
+        client_decline_for(c, app, why);
     else if (waiters_prepare(&app->waiters) < 0 || inbox_put(&app->app->inbox, &run) < 0)
         client_decline_full(c, app, 0, "the inbox is full");
     else
@@ -315,17 +316,14 @@ static void begin_text(struct client *c, enum route route)
 
 /* --- deaths --- */
 
-/* Which the mark has under the app's place among all. */
 static void begin_resume(struct client *c, struct front_app *app)
 {
-    const struct registry *r = c->front->registry;
-    unsigned index = 0;
-    while (r->apps[index] != app->app)
-        index++;
+    const char *why;
     client_last(c)->kind = EXCHANGE_TEXT;
-    if (registry_deaths(r, index) == 0)
-        client_decline(c, 409, "no deaths of the app are counted: there is nothing to resume");
-    else if (mark_forget(&r->guard->mark, index) < 0)
+    int error = registry_resume(c->front->registry, app->app, c->front->log, &why);
+    if (why)
+        client_decline(c, 409, why);
+    else if (error < 0)
         client_decline(c, 500, "the store does not take that its deaths are forgotten");
     else
         begin_text(c, ROUTE_RESUME);

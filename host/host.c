@@ -151,7 +151,7 @@ static int open_app(struct host *h, unsigned index)
     struct owned_app *a = &h->apps[index];
     struct host_thread *owner = owner_of(h, index);
     const struct pure_app *app = NULL;
-    char why[256];
+    char why[sizeof a->entry.failure];
     void *module = NULL;
     struct app_journal_options journal;
     host_journal_options(h, (unsigned)(owner - &h->threads[1]), config, &journal);
@@ -170,6 +170,15 @@ static int open_app(struct host *h, unsigned index)
     h->registry.apps[index] = &a->entry;
     h->registry.app_count = h->app_count;
     return error;
+}
+
+static void tell_left_out(struct host *h)
+{
+    char names[OVERLOAD_NAMES_MAX];
+    overload_left_out(&h->config->without, names);
+    if (names[0] != '\0')
+        log_line(&front_thread(h)->log, LOG_WARNING,
+                 "without = %s: for experiments only; a host that serves leaves out none", names);
 }
 
 static int open_apps(struct host *h)
@@ -258,8 +267,10 @@ int host_open(struct host **host, const struct config *config, const struct host
     }
     if (error == 0)
         error = host_open_guard(h);
-    if (error == 0)
+    if (error == 0) {
+        tell_left_out(h);
         error = open_apps(h);
+    }
     if (error == 0)
         error = host_restore_apps(h);
     if (error == 0)

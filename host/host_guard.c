@@ -23,12 +23,21 @@ static uint64_t look_every(const struct config *c)
     return max_u64(LOOK_NS_MIN, min_u64(shortest_ns / 4, LOOK_NS_MAX));
 }
 
+static void tell_forgotten(struct host *h, const struct mark_app *app)
+{
+    if (app->forgotten > 0)
+        log_line(log_of(h), LOG_NOTICE,
+                 "app %s: its deaths, %u in a row, are forgotten, as its module's file is another", app->name,
+                 app->forgotten);
+}
+
 static void tell_deaths(struct host *h)
 {
     for (unsigned i = 0; i < h->guard.mark.app_count; i++) {
         const struct mark_app *app = &h->guard.mark.apps[i];
         char cause[MARK_CAUSE_TEXT];
         mark_cause_text(app->cause, cause);
+        tell_forgotten(h, app);
         if (app->deaths > 0 && !mark_suspends(app))
             log_line(log_of(h), LOG_WARNING,
                      "app %s has ended the process, %u in a row, the last by %s; at %d it is suspended",
@@ -99,18 +108,26 @@ struct guard_app *host_guard_of(struct host *h, unsigned app)
     return h->guarding ? &h->guard.apps[app] : NULL;
 }
 
-bool host_app_died(struct host *h, unsigned index, char *why, size_t why_size)
+/* The command with the file that the host was started with: where it stands, this finds the host. A name that
+ * is too long for the text is left out. */
+static void tell_suspended(const struct mark_app *app, const char *file, char *why, size_t why_size)
 {
     char cause[MARK_CAUSE_TEXT];
+    mark_cause_text(app->cause, cause);
+    int size = snprintf(why, why_size,
+                        "it has ended the process %u times in a row, the last by %s: after 'pure-host app "
+                        "resume %s%s%s%s', or with another file of its module, the next start loads it",
+                        app->deaths, cause, file ? "-c " : "", file ? file : "", file ? " " : "", app->name);
+    if (size >= (int)why_size && file)
+        tell_suspended(app, NULL, why, why_size);
+}
+
+bool host_app_died(struct host *h, unsigned index, char *why, size_t why_size)
+{
     if (!h->guarding || !mark_suspends(&h->guard.mark.apps[index]))
         return false;
-    const struct mark_app *app = &h->guard.mark.apps[index];
-    mark_cause_text(app->cause, cause);
     h->guard.apps[index].died = true;
-    snprintf(why, why_size,
-             "it has ended the process %u times in a row, the last by %s, so its module is not loaded until "
-             "its file is another, or 'pure-host app resume %s' and a restart",
-             app->deaths, cause, app->name);
+    tell_suspended(&h->guard.mark.apps[index], h->config->path, why, why_size);
     return true;
 }
 

@@ -51,6 +51,8 @@ static int join_producer(struct host *h, const struct config_output *config, str
     int error = a->journal.on ? app_journal_add_output(a, outlet, config->backlog_bytes, &backlog) : 0;
     if (error == 0 && backlog && config->kind == OUTPUT_WIRE && config->attempts > 0)
         app_dead_keep(a, outlet, config->dead);
+    if (backlog)
+        outlet->report.beyond_limit = config->backlog_bytes;
     if (error < 0 || !a->state.app)
         return error;
     for (uint32_t i = 0; i < a->turn.output_count; i++) {

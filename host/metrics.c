@@ -88,6 +88,8 @@ static const struct metric app_metrics[] = {
      offsetof(struct app_report, duplicates)},
     {"pure_app_epochs_total", "counter", "Times a known stream began a new epoch.",
      offsetof(struct app_report, epochs)},
+    {"pure_app_turned_away_total", "counter", "Requests answered 503 for the app's sake.",
+     offsetof(struct app_report, turned_away)},
 };
 
 static void app_sample(struct text *t, const char *name, const struct registry_app *app, uint64_t value)
@@ -118,6 +120,11 @@ static void write_guard(struct text *t, const struct registry *r)
             app_sample(t, memory_metrics[m].name, r->apps[i],
                        at(&r->apps[i]->guard->memory, memory_metrics[m].offset));
     }
+    family(t, "pure_app_memory_limit_bytes", "gauge", "Most bytes of the heap that the module may hold.");
+    for (unsigned i = 0; i < r->app_count; i++) {
+        if (r->apps[i]->guard->memory.limit != UINT64_MAX)
+            app_sample(t, "pure_app_memory_limit_bytes", r->apps[i], r->apps[i]->guard->memory.limit);
+    }
     family(t, "pure_app_deaths", "gauge", "Times in a row that the app has ended the process.");
     for (unsigned i = 0; i < r->app_count; i++)
         app_sample(t, "pure_app_deaths", r->apps[i], registry_deaths(r, i));
@@ -133,6 +140,9 @@ static void write_apps(struct text *t, const struct registry *r)
     family(t, "pure_app_inbox_bytes", "gauge", "Bytes of runs in the app's inboxes.");
     for (unsigned i = 0; i < r->app_count; i++)
         app_sample(t, "pure_app_inbox_bytes", r->apps[i], registry_app_held(r->apps[i]));
+    family(t, "pure_app_inbox_capacity_bytes", "gauge", "Most bytes that the app's inboxes take.");
+    for (unsigned i = 0; i < r->app_count; i++)
+        app_sample(t, "pure_app_inbox_capacity_bytes", r->apps[i], registry_app_capacity(r->apps[i]));
     family(t, "pure_app_suspended", "gauge", "1 if the app takes no events until the host is restarted.");
     for (unsigned i = 0; i < r->app_count; i++)
         app_sample(t, "pure_app_suspended", r->apps[i], is_suspended(r->apps[i]));
@@ -158,6 +168,8 @@ static const struct metric outlet_metrics[] = {
      offsetof(struct outlet_report, bytes)},
     {"pure_outlet_beyond_bytes", "gauge", "Bytes that wait on disk, beyond the queue.",
      offsetof(struct outlet_report, beyond)},
+    {"pure_outlet_beyond_limit_bytes", "gauge", "Most bytes that may wait on disk, beyond the queue.",
+     offsetof(struct outlet_report, beyond_limit)},
     {"pure_outlet_lost_records_total", "counter", "Records that the disk has lost.",
      offsetof(struct outlet_report, lost)},
     {"pure_outlet_dead_total", "counter", "Records set aside, as they were always refused.",
@@ -206,6 +218,9 @@ static void write_outlets(struct text *t, const struct registry *r)
     for (unsigned i = 0; i < r->outlet_count; i++)
         outlet_sample(t, "pure_outlet_held_bytes", r->outlets[i],
                       record_queue_glance(&r->outlets[i]->queue).held_bytes);
+    family(t, "pure_outlet_capacity_bytes", "gauge", "Most framed bytes that the queue holds.");
+    for (unsigned i = 0; i < r->outlet_count; i++)
+        outlet_sample(t, "pure_outlet_capacity_bytes", r->outlets[i], r->outlets[i]->queue.capacity);
     family(t, "pure_outlet_held_records", "gauge", "Records pushed and not yet stored.");
     for (unsigned i = 0; i < r->outlet_count; i++)
         outlet_sample(t, "pure_outlet_held_records", r->outlets[i],
@@ -411,8 +426,8 @@ static void write_front(struct text *t, const struct front *front)
     front_sample(t, "pure_front_requests_total", "counter", "Requests.", n->requests);
     front_sample(t, "pure_front_requests_whole_total", "counter",
                  "Requests that came in whole and well-formed.", n->whole_requests);
-    front_sample(t, "pure_front_held_total", "counter",
-                 "Requests that waited for room behind a refusal.", n->held);
+    front_sample(t, "pure_front_held_total", "counter", "Requests that waited for room behind a refusal.",
+                 n->held);
     front_sample(t, "pure_front_timeouts_total", "counter", "Clients that were too slow.", n->timeouts);
     front_sample(t, "pure_front_body_bytes_total", "counter", "Bytes of bodies that came in.", n->body_bytes);
     front_sample(t, "pure_front_kept_bytes", "gauge",

@@ -21,6 +21,8 @@ static void set_condition(struct owned_app *a, enum app_condition condition)
 
 void owned_app_suspend(struct owned_app *a, int error, const char *why)
 {
+    if (!owned_app_suspended(a) && why != a->entry.reason) /* which never changes then */
+        snprintf(a->entry.reason, sizeof a->entry.reason, "%s", why);
     atomic_store_explicit(&a->entry.report.error, error, memory_order_relaxed);
     atomic_store_explicit(&a->entry.report.condition, APP_SUSPENDED, memory_order_release); /* entry.reason */
     log_line(a->log, LOG_ERROR, "app %s is suspended: %s (%s)%s", a->entry.name, why, pure_error_text(error),
@@ -83,6 +85,14 @@ static void report_refused(struct owned_app *a)
              send, refused);
 }
 
+static void suspend_for_failures(struct owned_app *a)
+{
+    char why[sizeof a->entry.reason];
+    snprintf(why, sizeof why, "it has failed %u events in a row, the last '%s' number %llu of %s",
+             a->failures_in_row, a->failed_event, (unsigned long long)a->failed_number, a->failed_source);
+    owned_app_suspend(a, PE_APP_FAILED, why);
+}
+
 static unsigned *tries_of(struct owned_app *a)
 {
     struct inbox_inlet *inbox = inbox_of(a, a->inlet);
@@ -114,7 +124,7 @@ static bool unit_failed(struct owned_app *a)
     counter_add(&a->entry.report.refused, 1);
     report_refused(a);
     if (++a->failures_in_row == FAILURES_IN_A_ROW)
-        owned_app_suspend(a, PE_APP_FAILED, "it has failed too many events in a row");
+        suspend_for_failures(a);
     return true;
 }
 

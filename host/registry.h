@@ -40,6 +40,7 @@ struct app_report {
     /* The front's: since when the app is in a call that does not return, milliseconds since 1970; 0: it is in
      * none */
     _Atomic uint64_t stuck_ms;
+    _Atomic uint64_t turned_away; /* the front's: requests for the app that were answered 503 for its sake */
 };
 
 struct registry_app {
@@ -49,13 +50,14 @@ struct registry_app {
     struct app_report report;
     enum app_durability durability; /* DURABILITY_MEMORY: nothing of it is on the disk. Never changes */
     struct dead_request dead;
-    char failure[256];       /* why it is suspended from the start (its module), or ""; never changes */
-    char reason[256];        /* more of why it is suspended than report.error says, or "". Complete before
+    char failure[320];       /* why it is suspended from the start (its module), or ""; never changes */
+    _Atomic bool resumed;    /* the front's: its deaths, for which it is suspended, are forgotten */
+    char reason[256];        /* why it is suspended since, or "". Complete before
                                 report.condition (stored with release) says that it is, and never changes then */
     struct guard_app *guard; /* NULL: its calls are not guarded */
 };
 
-/* Why it is suspended; NULL: it is not. Any thread. */
+/* Why it is suspended, or that it was resumed since; NULL: it is not suspended. Any thread. */
 const char *registry_app_suspended(const struct registry_app *app);
 
 static inline bool registry_app_linked(const struct registry_app *app)
@@ -68,6 +70,11 @@ static inline uint64_t registry_app_held(struct registry_app *app)
 {
     return (uint64_t)record_queue_glance(&app->inbox.runs).held_bytes +
            record_queue_glance(&app->links.runs).held_bytes;
+}
+
+static inline uint64_t registry_app_capacity(const struct registry_app *app)
+{
+    return app->inbox.runs.capacity + app->links.runs.capacity;
 }
 
 struct registry_loop {
@@ -117,5 +124,10 @@ static inline uint32_t registry_deaths(const struct registry *r, unsigned app)
 {
     return r->guard ? r->guard->mark.apps[app].deaths : 0;
 }
+
+/* The front's thread: forgets the app's deaths, so that the next start loads it, and logs that to `log`. 0;
+ * -ENOENT: none are counted, and `why` says what to do instead (static); or the negative errno for which the
+ * store does not take it. */
+int registry_resume(const struct registry *r, struct registry_app *app, struct log *log, const char **why);
 
 #endif

@@ -42,6 +42,8 @@ static void write_why(struct text *t, struct registry_app *app)
         return;
     text_format(t, ",\"why\":");
     text_json(t, why);
+    if (atomic_load_explicit(&app->resumed, memory_order_relaxed))
+        text_format(t, ",\"resumed\":true");
 }
 
 static void write_wait(struct text *t, struct registry_app *app)
@@ -105,7 +107,7 @@ static void write_app(struct text *t, const struct registry *r, unsigned index)
     write_durability(t, app);
     write_guard(t, r, index);
     text_format(t, ",\"inbox_bytes\":%llu,\"inbox_capacity\":%llu}", (ull)registry_app_held(app),
-                (ull)(app->inbox.runs.capacity + app->links.runs.capacity));
+                (ull)registry_app_capacity(app));
 }
 
 static void write_destination(struct text *t, struct outlet *o, uint64_t wall_ms)

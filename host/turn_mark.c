@@ -130,7 +130,8 @@ static int read_earlier(int fd, struct earlier *e)
     return 0;
 }
 
-/* What it says of an app: deaths, the noted one included. The app's index there; negative: nothing. */
+/* What it says of an app: deaths, the noted one included. The app's index there; negative: nothing, or
+ * only of another file of its module, of which the deaths are forgotten. */
 static int find_app(const struct earlier *e, struct mark_app *app)
 {
     app->deaths = app->cause = 0;
@@ -138,14 +139,14 @@ static int find_app(const struct earlier *e, struct mark_app *app)
         const struct unit *unit = &e->apps[i];
         if (strncmp(unit->entry.name, app->name, sizeof unit->entry.name) != 0 || !unit_valid(unit))
             continue;
-        if (!same_module(&unit->entry.module, &app->module))
+        bool died = e->note.app == i + 1;
+        uint32_t deaths = unit->entry.deaths + (died && unit->entry.deaths < MARK_DEATHS);
+        if (!same_module(&unit->entry.module, &app->module)) {
+            app->forgotten = deaths;
             return -1;
-        app->deaths = unit->entry.deaths;
-        app->cause = unit->entry.cause;
-        if (e->note.app == i + 1) {
-            app->deaths += app->deaths < MARK_DEATHS;
-            app->cause = e->note.cause;
         }
+        app->deaths = deaths;
+        app->cause = died ? e->note.cause : unit->entry.cause;
         return (int)i;
     }
     return -1;

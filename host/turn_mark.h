@@ -46,8 +46,9 @@ struct mark_module {
 struct mark_app {
     char name[CONFIG_NAME_MAX + 1];
     struct mark_module module;
-    uint32_t deaths; /* in a row */
-    uint32_t cause;  /* of the last; 0: none is known */
+    uint32_t deaths;    /* in a row */
+    uint32_t cause;     /* of the last; 0: none is known */
+    uint32_t forgotten; /* deaths that this start forgot, as the module's file is another */
 };
 
 struct turn_mark {

@@ -98,6 +98,7 @@ crashing() {
     expect "check does not load the app either" eval '"$build/pure-host" check -c H.conf 2>&1 | grep -q "app rogue.: not loaded"'
     start_unhealthy
     expect "then the app is suspended from the start, with the reason" health_of_rogue '"suspended","why":"it has ended the process 3 times in a row, the last by signal 11 (SIGSEGV)'
+    expect "the reason has the command, with the file" health_of_rogue "after 'pure-host app resume -c H.conf rogue'"
     expect "metrics say so" metric_of_rogue app_deaths 3
     expect "the apps beside go on" others_go_on 101
     ask rogue hello
@@ -107,6 +108,8 @@ crashing() {
     expect "it stays suspended" health_of_rogue '"condition":"suspended"'
     "$build/pure-host" app resume -c H.conf rogue >resumed 2>&1
     expect "it is resumed by command" grep -q 'rogue is resumed: restart the host to load it' resumed
+    expect "the health says that it is resumed" health_of_rogue '"why":"it is resumed; the next start loads it"'
+    expect "so does the log" said H 'app rogue is resumed: its deaths, 3 in a row, are forgotten' 1
     slay H
     start_dying
     await_end
@@ -124,6 +127,7 @@ crashing() {
     cp "$build/live/rogue.so" rogue.new && mv rogue.new rogue.so
     start H
     expect "another module file, and it is loaded" within 10 health_of_rogue '"condition":"running"'
+    expect "the log says so" said H "app rogue: its deaths, 3 in a row, are forgotten, as its module's file is another" 1
     expect "the event has arrived, once" within 10 shows rogue '{"events":1,'
     expect "it ends in time" stop H
 }

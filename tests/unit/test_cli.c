@@ -291,6 +291,19 @@ static void links_that_cannot_come_in_are_noted(void **state)
     unsetenv("TEST_CLI_KEY");
 }
 
+static void a_mechanism_that_is_left_out_is_noted_by_name(void **state)
+{
+    (void)state;
+    struct fake fake = {0};
+    char config[] = "x-XXXXXX", none[] = "x-XXXXXX", said[1000];
+    static const char some[] = "[host]\nwithout = share, early\n[app a]\nmodule=./a\n";
+    static const char not_one[] = "[host]\nwithout = none\n[app a]\nmodule=./a\n";
+    assert_int_equal(run_on_file(&fake, "check", some, config, said, sizeof(said)), CLI_DONE);
+    assert_non_null(strstr(said, ": without = early, share: for experiments only"));
+    assert_int_equal(run_on_file(&fake, "check", not_one, none, said, sizeof(said)), CLI_DONE);
+    assert_null(strstr(said, "without"));
+}
+
 static void commands_go_to_the_address_of_the_configuration(void **state)
 {
     (void)state;
@@ -613,17 +626,19 @@ static void a_suspended_app_is_not_said_to_be_busy(void **state)
     } cases[] = {
         {"{\"apps\":[{\"name\":\"b\",\"condition\":\"running\"},{\"name\":\"a\",\"condition\":\"suspended\"}]"
          "}",
-         "restart the host to try it again (pure-host status shows why)\n"},
+         ": once its cause is gone, restart the host to try it again\n"},
+        {"{\"apps\":[{\"name\":\"a\",\"condition\":\"suspended\",\"deaths\":3}]}", "\n"},
+        {"{\"apps\":[{\"name\":\"a\",\"condition\":\"suspended\",\"deaths\":0,\"resumed\":true}]}", "\n"},
         {"{\"apps\":[{\"name\":\"b\",\"condition\":\"suspended\"},{\"name\":\"a\",\"condition\":\"waiting\"}]"
          "}",
-         "try again later\n"},
-        {"nonsense", "try again later\n"},
+         ": try again later\n"},
+        {"nonsense", ": try again later\n"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char answer[500], said[500], wanted[500];
         snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s",
                  strlen(cases[i].status), cases[i].status);
-        snprintf(wanted, sizeof(wanted), "pure-host: the host answered 503 why: %s", cases[i].said);
+        snprintf(wanted, sizeof(wanted), "pure-host: the host answered 503 why%s", cases[i].said);
         then_answer = answer;
         run_against("HTTP/1.1 503 Busy\r\nContent-Length: 15\r\n\r\n{\"error\":\"why\"}", "\r\n\r\n", said,
                     sizeof(said), "send", "a", "e", NULL);
@@ -672,6 +687,7 @@ int main(void)
         cmocka_unit_test(check_tells_of_all_problems_of_a_file_up_to_20),
         cmocka_unit_test(a_key_is_made_once_and_shown_as_often_as_wanted),
         cmocka_unit_test(links_that_cannot_come_in_are_noted),
+        cmocka_unit_test(a_mechanism_that_is_left_out_is_noted_by_name),
         cmocka_unit_test(commands_go_to_the_address_of_the_configuration),
         cmocka_unit_test(without_plain_http_commands_are_told_how_to_ask),
         cmocka_unit_test(a_host_with_a_key_that_others_can_read_does_not_pass_the_check),

@@ -305,6 +305,43 @@ static void a_suspended_app_says_why(void **state)
     front_world_close(&w);
 }
 
+static struct sim_connection *ask_resume(struct front_world *w)
+{
+    struct sim_connection *c =
+        send_text(w, "POST /apps/counter/resume HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n");
+    settle(w);
+    return c;
+}
+
+static void who_resumes_is_told_what_comes_next_or_what_to_do_instead(void **state)
+{
+    (void)state;
+    struct front_world w;
+    struct store store = {0};
+    struct mark_app marks[WORLD_APPS] = {{.deaths = MARK_DEATHS}};
+    struct turn_guard guard = {.mark = {.fd = -1, .app_count = WORLD_APPS, .apps = marks}};
+    struct guard_app died = {.died = true, .memory.limit = 4096};
+    struct registry_app *app = &w.apps[0].entry;
+    front_world_open(&w, 1, NULL);
+    assert_int_equal(front_world_count(ask_resume(&w), "no deaths: its store is memory"), 1);
+    w.registry.store = &store;
+    assert_int_equal(front_world_count(ask_resume(&w), "no deaths of the app are counted"), 1);
+    snprintf(app->failure, sizeof app->failure, "died");
+    assert_int_equal(front_world_count(ask_resume(&w), "once its cause is gone, restart the host"), 1);
+    w.registry.guard = &guard;
+    app->guard = &died;
+    assert_string_equal(registry_app_suspended(app), "died");
+    assert_int_equal(front_world_count(ask_resume(&w), "{\"resumed\":true}"), 1);
+    assert_string_equal(registry_app_suspended(app), "it is resumed; the next start loads it");
+    struct sim_connection *c = send_text(&w, "GET /health HTTP/1.1\r\n" HOST "\r\n");
+    settle(&w);
+    assert_int_equal(front_world_count(c, "it is resumed; the next start loads it\",\"resumed\":true"), 1);
+    assert_int_equal(front_world_count(ask_resume(&w), "HTTP/1.1 409 "), 1);
+    w.registry.store = NULL;
+    w.registry.guard = NULL;
+    front_world_close(&w);
+}
+
 static void over_the_limit_connections_are_told_and_others_wait(void **state)
 {
     (void)state;
@@ -484,6 +521,7 @@ int main(void)
         cmocka_unit_test(a_full_inbox_says_503_and_takes_more_once_it_is_empty),
         cmocka_unit_test(errors_of_runs_have_their_status),
         cmocka_unit_test(a_suspended_app_says_why),
+        cmocka_unit_test(who_resumes_is_told_what_comes_next_or_what_to_do_instead),
         cmocka_unit_test(over_the_limit_connections_are_told_and_others_wait),
         cmocka_unit_test(no_descriptors_is_backed_off_from),
         cmocka_unit_test(a_late_result_finds_nobody_in_a_reused_connection),

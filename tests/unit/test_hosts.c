@@ -194,7 +194,17 @@ static void an_app_that_is_suspended_answers_503_and_the_others_go_on(void **sta
     assert_in_order(&good, 1);
     assert_int_equal(picky.records, 0);
     struct sim_connection *c = world_ask(one, "/status", NULL);
+    static const char why[] = "\"it has failed 8 events in a row, the last 'e' number 1 of http\"";
     assert_true(world_reply_has(c, "{\"name\":\"picky\",\"condition\":\"suspended\",\"why\":"));
+    assert_true(world_reply_has(c, why));
+    assert_true(world_reply_has(world_ask(one, "/apps/picky/state", NULL), why));
+    assert_true(world_reply_has(world_ask(one, "/apps/picky/events/e", "1"), why));
+    assert_int_equal(world_logged(one, "it has failed 8 events in a row, the last 'e' number 1 of http"), 1);
+    c = world_ask(one, "/metrics", NULL);
+    assert_true(world_reply_has(c, "pure_app_turned_away_total{app=\"picky\"} 5\n"));
+    assert_true(world_reply_has(c, "pure_app_turned_away_total{app=\"good\"} 0\n"));
+    assert_true(world_reply_has(c, "pure_app_inbox_capacity_bytes{app=\"good\"} 4194304\n"));
+    c = world_ask(one, "/status", NULL);
     assert_true(world_reply_has(c, "{\"name\":\"good\",\"condition\":\"running\","));
     assert_int_equal(status_of("/health", NULL), 503);
     assert_int_equal(world_logged(one, "app picky is suspended"), 1);

@@ -129,6 +129,8 @@ static void another_module_file_begins_anew_whatever_of_it_differs(void **state)
         ++*parts[part];
         begin(&b);
         expect_deaths(&b, 0, 1, 0);
+        assert_int_equal(b.mark.apps[0].forgotten, 1);
+        assert_int_equal(b.mark.apps[1].forgotten, 0);
         mark_close(&b.mark);
         bench_close(&b);
     }
