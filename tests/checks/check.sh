@@ -237,6 +237,6 @@ if [ "$mode" = full ]; then
     build_and_run asan
     build_and_run tsan
     check "build fuzzers (clang)" $make VARIANT=fuzz fuzzers &&
-        check "fuzzers, briefly" $(at_fixed_addresses) tests/checks/fuzz.sh -seed=1 -runs=20000 -max_total_time=10
+        check "fuzzers, briefly" $(at_fixed_addresses) tests/checks/fuzz.sh -seed=1 -runs=20000 -max_total_time=5
 fi
 finish

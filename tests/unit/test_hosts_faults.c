@@ -7,6 +7,7 @@
  *                                   ──d5──▶ 10.0.0.6 answers garbage     d6──▶ 10.0.0.7 takes 1 byte/s
  *                                   ──d7──▶ 10.0.0.8 never answers
  */
+#include "tests/unit/fewer.h"
 #include "tests/sim/hosts_world.h"
 
 #include <setjmp.h>
@@ -266,7 +267,7 @@ static void stop_within_5_s(struct world_host *h)
 static void a_host_stops_in_time_with_a_backlog_and_dead_destinations(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(20); seed++) {
         open_hosts(seed);
         post_lines("/apps/dead/events/e", BACKLOG);
         sim_run_for(world.sim, random_below(sim_random(world.sim), 100 * NS_PER_S));
@@ -306,7 +307,7 @@ static void a_host_with_nothing_to_do_stops_at_once(void **state)
 static void what_rests_gets_its_chance_while_the_host_stops(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(20); seed++) {
         open_hosts(seed);
         busy = true;
         post_lines("/apps/src/events/e", BACKLOG);
@@ -328,7 +329,7 @@ static void what_rests_gets_its_chance_while_the_host_stops(void **state)
 static void posts_during_a_stop_are_taken_whole_or_not_at_all(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 50; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(50); seed++) {
         struct sim_connection *posts[40];
         open_hosts(seed);
         for (unsigned i = 0; i < ARRAY_SIZE(posts); i++) {
@@ -352,7 +353,7 @@ static void posts_during_a_stop_are_taken_whole_or_not_at_all(void **state)
 static void a_host_can_be_closed_with_everything_in_flight(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(20); seed++) {
         open_hosts(seed);
         post_lines("/apps/dead/events/e", BACKLOG);
         make_distant();

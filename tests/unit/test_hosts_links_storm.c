@@ -25,7 +25,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#define SEEDS        FEWER(300)
+#define SEEDS        FEWER(200)
 #define TICKS        40
 #define STEPS_MAX    (3 * 1000 * 1000)
 #define LONG_TICK_NS (130 * NS_PER_S) /* sessions are rekeyed at 120 s */
