@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,15 +73,12 @@ static void fill_random(void *context, void *bytes, size_t size)
 
 /* A process that was killed with operations in flight on its ring leaves its sockets to the kernel, which
  * closes them a little after its parent has seen it end; on a busy machine, a supervisor starts the next one
- * sooner. Who is to stop meanwhile (those signals are blocked) waits no longer. */
+ * sooner. */
 static bool await_address(void *context, unsigned tries)
 {
     (void)context;
     const struct timespec pause = {.tv_nsec = ADDRESS_PAUSE_MS * 1000000L};
-    sigset_t pending;
-    bool ends = sigpending(&pending) == 0 &&
-                (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
-    if (ends || tries > ADDRESS_WAIT_MS / ADDRESS_PAUSE_MS)
+    if (tries > ADDRESS_WAIT_MS / ADDRESS_PAUSE_MS)
         return false;
     nanosleep(&pause, NULL);
     return true;

@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include <signal.h>
 
 static int nice_of_this_thread(void)
 {
@@ -46,23 +45,6 @@ static void a_thread_that_is_lightened_weighs_less_and_no_other_does(void **stat
     assert_int_equal(nice_of_this_thread(), ours);
 }
 
-static void who_is_to_stop_does_not_wait_for_an_address(void **state)
-{
-    (void)state;
-    struct platform platform;
-    struct host_options options;
-    sigset_t stop, before;
-    platform_options(&platform, &options);
-    sigemptyset(&stop);
-    sigaddset(&stop, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &stop, &before);
-    assert_true(options.await_address(options.context, 1));
-    raise(SIGTERM);
-    assert_false(options.await_address(options.context, 1));
-    assert_int_equal(sigwaitinfo(&stop, NULL), SIGTERM);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
 /* Whichever was freed before: a block of its own is a mapping of its own. A sanitizer's malloc has no such
  * thing to show. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -85,7 +67,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_that_is_lightened_weighs_less_and_no_other_does),
-        cmocka_unit_test(who_is_to_stop_does_not_wait_for_an_address),
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
         cmocka_unit_test(large_blocks_go_back_to_the_kernel_again_and_again),
 #endif
