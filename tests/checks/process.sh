@@ -205,6 +205,13 @@ pid=$!
 await
 $prefix "$host" run -c "$work/small.conf" >"$work/second" 2>&1 && die "two hosts listen at one address"
 grep -q 'Address already in use: another program' "$work/second" || die "what is in use is not named: $(cat "$work/second")"
+$prefix "$host" run -c "$work/small.conf" >"$work/second" 2>&1 &
+second=$!
+sleep 0.3
+begun=$(date +%s%N)
+kill -TERM "$second"
+wait "$second" || die "exit status $? of a start that was told to end while it waited for its address"
+[ $((($(date +%s%N) - begun) / 1000000)) -lt 2000 ] || die "a start that waits for its address does not hear SIGTERM"
 $prefix "$host" run -c "$work/small.conf" >"$work/log" 2>&1 &
 next=$!
 sleep 0.3
